@@ -41,7 +41,7 @@ os.pwrite = torn
 
 
 def evaluate(number):
-    return numpy.full(1000, number + 1)
+    return {{"result": numpy.full(1000, number + 1)}}
 """
 
 
@@ -176,7 +176,7 @@ mprun.tensor_files.claim = lie
 
 
 def evaluate(number):
-    return numpy.full(2, number)
+    return {{"result": numpy.full(2, number)}}
 """
     run = run_job(spec("evaluate"), scripts={"job.py": script}).check(1)
     assert [result["status"] for result in run.results()] == ["ok", "ok", "failed", "ok"]

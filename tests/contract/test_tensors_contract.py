@@ -134,6 +134,77 @@ def one(number):
     assert equal(load(run, "result"), numpy.arange(4)[:, None, None].repeat(2, 1).repeat(2, 2))
 
 
+# A task's row in every form of memory, some of another dtype. Each form follows one that looks like it.
+ROWS = """
+import array
+
+import numpy
+import torch
+
+
+def evaluate(number):
+    row = numpy.arange(6.0).reshape(2, 3) + number
+    tensor = torch.from_numpy(row)
+    forms = [
+        row, row + 0, numpy.asfortranarray(row), row.astype(">f8"), row.astype(">f8"), tensor, tensor + 0, tensor.t().t(),
+        (tensor + 0j).conj().real, tensor.clone().requires_grad_(), row + 0, row.astype("f4"), row.astype("i8"), row + 0,
+    ]
+    return forms[number % len(forms)]
+
+
+def flat(number):
+    return array.array("d", [number, 2 * number])
+"""
+
+
+def test_rows_that_look_like_earlier_ones(run_job: RunCommand, start_method: str) -> None:
+    job = spec("evaluate", start_method=start_method, processes=1, inputs={"range": 56}, chunk_size=8)
+    run = run_job(job, scripts={"job.py": ROWS}).check()
+    rows = load(run, "result")
+    for number, value in enumerate(run.values()):
+        wanted = numpy.arange(6.0).reshape(2, 3) + number
+        if number % 14 in (11, 12):  # of another dtype
+            assert value == {"tensor": f"tensors/{number}.safetensors", "name": "result"}
+            wanted[:] = 0
+        else:
+            assert value == {"tensor": "tensors/result.npy", "row": number}
+        assert equal(rows[number], wanted), number
+    run = run_job({**job, "function": "flat"}, scripts={"job.py": ROWS}).check()
+    assert equal(load(run, "result"), numpy.arange(56.0)[:, None] * [1, 2])
+
+
+# A task closes the descriptor that the worker keeps, and opens another file in its place.
+CLOSES = """
+import os
+
+import numpy
+
+
+def files():
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            yield int(name), os.fstat(int(name))
+        except OSError:
+            pass
+
+
+def evaluate(number):
+    if number == 5:
+        gathered = os.stat("out/tensors/result.npy")
+        (kept,) = [fd for fd, status in files() if os.path.samestat(status, gathered)]
+        own = os.open("own.bin", os.O_RDWR | os.O_CREAT)
+        os.dup2(own, kept)
+    return numpy.full(3, number)
+"""
+
+
+def test_a_task_closes_the_file_of_its_rows(run_job: RunCommand, start_method: str) -> None:
+    job = spec("evaluate", start_method=start_method, processes=1, inputs={"range": 12}, chunk_size=4)
+    run = run_job(job, scripts={"job.py": CLOSES}).check()
+    assert equal(load(run, "result"), numpy.repeat(numpy.arange(12), 3).reshape(12, 3))
+    assert (run.run_dir.parent / "own.bin").read_bytes() == b""
+
+
 def test_buffers_need_no_numpy(run_job: RunCommand) -> None:
     script = """
 import array

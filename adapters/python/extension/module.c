@@ -10,6 +10,7 @@
 
 #include "clean_thread.h"
 #include "deadline.h"
+#include "kept_rows.h"
 #include "sync_types.h"
 #include "task_loop.h"
 
@@ -97,6 +98,9 @@ static PyMethodDef methods[] = {
     {"reserve_space", reserve_space, METH_VARARGS,
      "reserve_space(fd, size)\n\nMakes a new file so large, with the space for it where the file system can reserve "
      "it."},
+    {"keep_rows", keep_rows, METH_VARARGS,
+     "keep_rows(value, memory, fd, offset)\n\nThe value, a task's row, was written from `memory` to the file, whose "
+     "first row\nis at `offset`: run_tasks writes those of later tasks that look like it."},
     {"read_frame", read_frame, METH_VARARGS,
      "read_frame(fd) -> (type, payload) | None\n\nThe next frame; None at the end of the stream."},
     {"write_frame", write_frame, METH_VARARGS, "write_frame(fd, type, payload)\n\nWrites one frame whole."},

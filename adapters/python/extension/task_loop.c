@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "json_value.h"
+#include "kept_rows.h"
 #include "wire/protocol.h"
 
 enum call_style { CALL_ITEM = 0, CALL_ARGS = 1, CALL_KWARGS = 2 };
@@ -212,7 +213,8 @@ static int append_bytes(struct byte_buffer* out, PyObject* bytes) {
  * `*tensors`, and JSON. */
 static int append_value(struct task_loop* loop, PyObject* value, const struct mprun_task* task, PyObject* input,
                         uint32_t* tensors) {
-  const int simple = append_simple_json(&loop->out, value);
+  int simple = append_simple_json(&loop->out, value);
+  if (simple == 0) simple = append_kept_row(&loop->out, value, task->task, tensors);
   if (simple != 0) return simple < 0 ? -1 : 0;
   PyObject* encoded = PyObject_CallFunction(loop->encode, "OKO", value, (unsigned long long)task->task, input);
   if (!encoded) return -1;
@@ -359,6 +361,7 @@ PyObject* run_tasks(PyObject* self, PyObject* args) {
   Py_XDECREF(loop.environ);
   Py_XDECREF(loop.task_key);
   Py_XDECREF(loop.attempt_key);
+  forget_rows();
   free(loop.out.data);
   munmap(mapped, bytes);
   return stopped < 0 ? NULL : PyBool_FromLong(stopped);

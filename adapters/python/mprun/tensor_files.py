@@ -37,10 +37,11 @@ ROWS, SAFETENSORS = 0, 1  # enum mprun_tensor_kind of core/wire/protocol.h
 class Named:
     """One tensor of a task: where in the value it stands, and its name."""
 
-    def __init__(self, key: Any, name: str, tensor: Tensor) -> None:
+    def __init__(self, key: Any, name: str, value: Any) -> None:
         self.key = key  # of a dict, index of a list; None: it is the whole value
         self.name = name
-        self.tensor = tensor
+        self.value = value
+        self.tensor = view(value)
 
 
 class Rows:
@@ -109,14 +110,14 @@ def members(value: Any) -> Iterator[tuple[Any, Any]]:
 def find_tensors(value: Any) -> list[Named]:
     """The tensors of a value, all of them readable; raises TensorError."""
     if is_tensor(value):
-        return [Named(None, "result", view(value))]
+        return [Named(None, "result", value)]
     found = [(key, member) for key, member in members(value) if is_tensor(member)]
     if not found:
         raise TensorError(DEEP)
     if len(found) > MOST_TENSORS:
         raise TensorError(f"the value holds {len(found)} tensors, at most {MOST_TENSORS} may be: stack them")
     named = isinstance(value, dict)
-    return [Named(key, check_name(key) if named else str(key), view(member)) for key, member in found]
+    return [Named(key, check_name(key) if named else str(key), member) for key, member in found]
 
 
 class TensorFiles:
@@ -171,6 +172,8 @@ class TensorFiles:
                 for rows in ways:
                     if head.startswith(rows.header):
                         write_all(fd, tensor.memory, len(rows.header) + rows.begin * rows.row_bytes)
+                        if named.key is None and not rows.is_batch and tensor is named.tensor:
+                            _mprun.keep_rows(named.value, tensor.memory, fd, len(rows.header))
                         return rows
             finally:
                 os.close(fd)
