@@ -89,6 +89,13 @@ TEST(Sample, AgreesWithTheNextWhereAThreadOnlyTicks) {
   handler.arguments[2] = 99;
   EXPECT_FALSE(agrees());
   handler.arguments[2] = 100;
+  EXPECT_TRUE(agrees());
+  handler.call(SYS_ppoll, {0x9000, 11, 0x9100});  // as on arm64
+  EXPECT_FALSE(agrees()) << "its limit cannot be read";
+  proc.processes[11].put(0x9100, timespec{1, 100'000'000});
+  EXPECT_FALSE(agrees());
+  proc.processes[11].put(0x9100, timespec{0, 100'000'000});
+  EXPECT_TRUE(agrees());
   const Sample before = sample_of(&proc);
   handler.arguments[1] = 12;
   EXPECT_FALSE(stood_still(before, sample_of(&proc))) << "it waits for something else";

@@ -51,6 +51,16 @@ TEST(CudaWait, OfAThreadWithoutAStackMayBeEndedByTheGpu) {
   EXPECT_FALSE(all.is_deadlock);
 }
 
+// On arm64 poll() is the system call ppoll.
+TEST(CudaWait, IsTheSameInPpoll) {
+  FakeProc proc = user_of_cuda();
+  TreeProcess& process = proc.processes[10].put(0x9100, timespec{0, 100'000'000});
+  process.threads[11].call(SYS_ppoll, {kDevices, 1, 0});
+  process.threads[12].call(SYS_ppoll, {kDevices, 1, 0x9100});
+  const Judged all = judged(&proc, none_calls_back());
+  for (const pid_t tid : {11, 12}) EXPECT_EQ(all.waits.at(tid).why_live, "") << tid;
+}
+
 // They look the same and are none.
 TEST(CudaWait, OfOtherThreadsIsLive) {
   for (const char* driver : {"", "/usr/lib/libcudart.so.13"}) {

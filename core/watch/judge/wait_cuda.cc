@@ -55,7 +55,8 @@ bool is_of_driver(std::string_view library) {
 }  // namespace
 
 std::optional<Wait> decode_cuda_helper(const ThreadSample& thread, TreeSnapshot* snapshot) {
-  if (call_of(thread.call.number) != Call::kPoll || !uses_cuda(thread, *snapshot)) return std::nullopt;
+  const auto call = call_of(thread.call.number);
+  if ((call != Call::kPoll && call != Call::kPpoll) || !uses_cuda(thread, *snapshot)) return std::nullopt;
   const std::string path = std::to_string(thread.pid) + "/task/" + std::to_string(thread.tid) + "/comm";
   if (!thread.ticks && !is_name_of_poller(snapshot->proc()->read(path).value_or(""))) return std::nullopt;
   if (!snapshot->assumptions().handlers_release_no_thread || !has_driver(snapshot->maps(thread.pid))) {

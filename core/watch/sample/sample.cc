@@ -1,6 +1,7 @@
 #include "watch/sample/sample.h"
 
 #include <algorithm>
+#include <ctime>
 #include <set>
 #include <unordered_map>
 
@@ -17,12 +18,15 @@ bool is_hidden(ProcSource* proc, const std::string& folder) {
   return parsed && parsed->state != 'Z' && parsed->state != 'X';
 }
 
-// NVIDIA's driver 580: poll(descriptors, count, 100) again and again, in every process that uses CUDA. Whom it may wake
-// is decided by wait_cuda.cc.
-bool is_event_handler(std::string_view status, const SyscallLine& call) {
-  constexpr std::uint64_t kLimit = 100;  // ms
-  return status.starts_with("Name:\tcuda-EvtHandlr\n") && call_of(call.number) == Call::kPoll &&
-         call.arguments[2] == kLimit;
+// NVIDIA's driver 580: poll(descriptors, count, 100) again and again, in every process that uses CUDA; on arm64 poll()
+// is the system call ppoll. Whom it may wake is decided by wait_cuda.cc.
+bool is_event_handler(ProcSource* proc, pid_t pid, std::string_view status, const SyscallLine& call) {
+  constexpr std::int64_t kLimit = 100;  // ms
+  if (!status.starts_with("Name:\tcuda-EvtHandlr\n")) return false;
+  if (call_of(call.number) == Call::kPoll) return call.arguments[2] == kLimit;
+  timespec limit{};
+  return call_of(call.number) == Call::kPpoll && proc->memory(pid, call.arguments[2], &limit, sizeof limit) &&
+         limit.tv_sec == 0 && limit.tv_nsec == kLimit * kNanosPerMilli;
 }
 
 bool rests_as_before(const ThreadSample& before, ThreadSample after) {
@@ -59,7 +63,7 @@ bool sample_thread(ProcSource* proc, ThreadSample* thread) {
   const auto line = call ? parse_syscall(*call) : std::nullopt;
   if (!line) return false;
   thread->call = *line;
-  thread->ticks = !line->running && is_event_handler(*status, *line);
+  thread->ticks = !line->running && is_event_handler(proc, thread->pid, *status, *line);
   return true;
 }
 
