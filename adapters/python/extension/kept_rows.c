@@ -1,6 +1,5 @@
 #include "kept_rows.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,13 +35,16 @@ void forget_rows(void) {
   close(kept.fd);
 }
 
-/* The memory of the value's elements, in C order; false, and no exception, if it has none that can be used so. */
-static bool take_memory(PyObject* value, bool has_numpy, Py_buffer* memory) {
+/* The memory of the value's elements, in C order. 1: taken; 0: it has none that can be used so; -1: interrupted, with
+ * the exception set. */
+static int take_memory(PyObject* value, bool has_numpy, Py_buffer* memory) {
   PyObject* array = has_numpy ? PyObject_CallMethod(value, "numpy", NULL) : Py_NewRef(value);
   const bool taken = array != NULL && PyObject_GetBuffer(array, memory, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) == 0;
   Py_XDECREF(array); /* the buffer holds it */
+  if (taken) return 1;
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1; /* KeyboardInterrupt */
   PyErr_Clear();
-  return taken;
+  return 0;
 }
 
 static bool is_same_file(int fd, dev_t device, ino_t inode) {
@@ -77,14 +79,16 @@ PyObject* keep_rows(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "Oy*iL", &value, &written, &fd, &offset)) return NULL;
   forget_rows();
   const bool is_task = task_loop_current.task >= 0; /* ranks write once */
-  for (int has_numpy = 0; has_numpy <= 1 && is_task && kept.type == NULL; ++has_numpy) {
-    if (!take_memory(value, has_numpy != 0, &memory)) continue;
+  int taken = 0;
+  for (int has_numpy = 0; has_numpy <= 1 && is_task && kept.type == NULL && taken >= 0; ++has_numpy) {
+    taken = take_memory(value, has_numpy != 0, &memory);
+    if (taken <= 0) continue;
     /* A copy has another byte order, or other elements. */
     if (memory.len > 0 && memory.buf == written.buf) keep(value, &memory, has_numpy != 0, fd, offset);
     PyBuffer_Release(&memory);
   }
   PyBuffer_Release(&written);
-  Py_RETURN_NONE;
+  return taken < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 static bool is_alike(const Py_buffer* memory) {
@@ -112,7 +116,8 @@ static bool write_row(const Py_buffer* memory, uint64_t task) {
 int append_kept_row(struct byte_buffer* out, PyObject* value, uint64_t task, uint32_t* tensors) {
   if (kept.type == NULL || (PyObject*)Py_TYPE(value) != kept.type) return 0;
   Py_buffer memory;
-  if (!take_memory(value, kept.has_numpy, &memory)) return 0;
+  const int taken = take_memory(value, kept.has_numpy, &memory);
+  if (taken <= 0) return taken;
   const bool written = is_alike(&memory) && write_row(&memory, task);
   PyBuffer_Release(&memory);
   if (!written) return 0;
