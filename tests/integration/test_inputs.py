@@ -52,6 +52,18 @@ def test_inputs(
     assert run.values() == expected
 
 
+@pytest.mark.parametrize("chunk_size", [1, 7])
+def test_inputs_of_every_kind_and_size_arrive_exactly(run_job: RunCommand, chunk_size: int) -> None:
+    """Workers read whole numbers on their own, and inputs ahead of those that they work on."""
+    digits = [int("9912345678901234567"[:count]) for count in range(1, 20)]
+    numbers = [0, *digits, *(-number for number in digits[:18]), -(2**63), 2**64 - 1]
+    items = [*numbers, "1,2", [1, 2], 1.0, True, "x" * 3_000_000, 5, "y" * 70_000]
+    script = "def run(value):\n    return [type(value).__name__, str(value)[:40], len(str(value))]\n"
+    spec = {"script": "job.py:run", "inputs": {"items": items}, "processes": 2, "chunk_size": chunk_size}
+    run = run_job(spec, scripts={"job.py": script}).check()
+    assert run.values() == [[type(item).__name__, str(item)[:40], len(str(item))] for item in items]
+
+
 def test_grid_as_keywords(run_job: RunCommand) -> None:
     """The last axis varies fastest."""
     run = run_job(

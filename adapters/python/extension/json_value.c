@@ -30,21 +30,25 @@ static int append_text(struct byte_buffer* buffer, const char* text) {
   return byte_buffer_append(buffer, text, strlen(text)) < 0 ? -1 : 1;
 }
 
+char* put_whole_number(char* to, uint64_t number) {
+  char digits[20];
+  int count = 0;
+  do {
+    digits[count++] = (char)('0' + number % 10);
+    number /= 10;
+  } while (number);
+  while (count > 0) *to++ = digits[--count];
+  return to;
+}
+
 static int append_int(struct byte_buffer* buffer, PyObject* value) {
   int overflow = 0;
   long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
   if (overflow) return 0;
   if (number == -1 && PyErr_Occurred()) return -1;
-  char digits[24];
-  char* end = digits + sizeof digits;
-  char* at = end;
-  unsigned long long rest = number < 0 ? 0ULL - (unsigned long long)number : (unsigned long long)number;
-  do {
-    *--at = (char)('0' + rest % 10);
-    rest /= 10;
-  } while (rest);
-  if (number < 0) *--at = '-';
-  return byte_buffer_append(buffer, at, (size_t)(end - at)) < 0 ? -1 : 1;
+  char text[24] = "-";
+  const char* end = put_whole_number(text + (number < 0), number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+  return byte_buffer_append(buffer, text, (size_t)(end - text)) < 0 ? -1 : 1;
 }
 
 static int append_float(struct byte_buffer* buffer, PyObject* value) {
@@ -85,4 +89,39 @@ int append_simple_json(struct byte_buffer* buffer, PyObject* value) {
   if (type == &PyFloat_Type) return append_float(buffer, value);
   if (type == &PyUnicode_Type) return append_str(buffer, value);
   return 0;
+}
+
+/* One number of at most 18 digits; NULL: it is none. */
+static const char* read_whole_number(const char* at, const char* end, long long* number) {
+  const char* digits = at;
+  if (digits < end && *digits == '-') ++digits;
+  const char* stop = digits;
+  unsigned long long value = 0;
+  for (; stop < end && *stop >= '0' && *stop <= '9' && stop - digits <= 18; ++stop) {
+    value = value * 10 + (unsigned)(*stop - '0');
+  }
+  const long count = stop - digits;
+  if (count == 0 || count > 18 || (*digits == '0' && count > 1)) return NULL;
+  *number = digits > at ? -(long long)value : (long long)value;
+  return stop;
+}
+
+PyObject* parse_whole_numbers(const char* json, size_t size, Py_ssize_t count) {
+  const char *at = json, *end = json + size;
+  if (size < 2 || *at != '[' || count < 1) return NULL;
+  PyObject* list = PyList_New(count);
+  if (!list) return NULL;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    long long number = 0;
+    at = read_whole_number(at + 1, end, &number); /* after the bracket, or a comma */
+    const int is_next = at && at < end && *at == (i + 1 < count ? ',' : ']');
+    PyObject* item = is_next ? PyLong_FromLongLong(number) : NULL;
+    if (!item || PyList_SetItem(list, i, item) < 0) {
+      Py_DECREF(list);
+      return NULL;
+    }
+  }
+  if (at + 1 == end) return list;
+  Py_DECREF(list);
+  return NULL;
 }

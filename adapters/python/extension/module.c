@@ -10,6 +10,7 @@
 
 #include "clean_thread.h"
 #include "deadline.h"
+#include "frames.h"
 #include "kept_rows.h"
 #include "sync_types.h"
 #include "task_loop.h"

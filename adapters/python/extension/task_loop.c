@@ -1,15 +1,13 @@
 #include "task_loop.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "frames.h"
 #include "json_value.h"
 #include "kept_rows.h"
 #include "wire/protocol.h"
@@ -17,11 +15,14 @@
 enum call_style { CALL_ITEM = 0, CALL_ARGS = 1, CALL_KWARGS = 2 };
 
 struct task_loop {
-  int channel, results;
+  struct frame_reader channel;
+  int results;
   struct mprun_claim_slot* claims;
   enum call_style style;
   PyObject *function, *decode, *encode, *describe, *before;
   PyObject *environ, *task_key, *attempt_key; /* the dict that os.environ wraps */
+  PyObject* attempt_text;                     /* of the last task's attempt */
+  uint32_t attempt;                           /* its number; 0: none yet */
   struct byte_buffer out;
 };
 
@@ -42,133 +43,23 @@ static int64_t read_clock(clockid_t clock) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Reads exactly `size` bytes without the GIL. 1 done, 0 end of stream, -1 error set. */
-static int read_exactly(int fd, void* data, size_t size) {
-  char* at = data;
-  while (size > 0) {
-    ssize_t n;
-    int error_number;
-    Py_BEGIN_ALLOW_THREADS;
-    n = read(fd, at, size);
-    error_number = errno;
-    Py_END_ALLOW_THREADS;
-    if (n == 0) return 0;
-    if (n < 0) {
-      if (error_number == EINTR) {
-        if (PyErr_CheckSignals() < 0) return -1;
-        continue;
-      }
-      errno = error_number;
-      PyErr_SetFromErrno(PyExc_OSError);
-      return -1;
-    }
-    at += n;
-    size -= (size_t)n;
-  }
-  return 1;
-}
-
-/* Held while a frame is written: threads that write at once would mix their frames. A forked process has its own. */
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
-
-/* Context: child after fork. The thread that wrote is not in this process. */
-static void forget_writer(void) { writing = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
-
-void protect_frames(void) { pthread_atfork(NULL, NULL, forget_writer); }
-
-/* The writer needs the GIL to go on, so a thread that waits for it releases the GIL. */
-static void begin_writing(void) {
-  if (pthread_mutex_trylock(&writing) == 0) return;
-  Py_BEGIN_ALLOW_THREADS;
-  pthread_mutex_lock(&writing);
-  Py_END_ALLOW_THREADS;
-}
-
-/* Writes a whole frame at once. Signal handlers run after it: they may raise, or write a frame themselves. Small writes
- * to a pipe with room keep the GIL: releasing it costs more. */
-static int write_whole(int fd, const char* data, size_t size) {
-  int error_number = 0;
-  begin_writing();
-  while (size > 0 && error_number == 0) {
-    ssize_t n = write(fd, data, size);
-    if (n >= 0) {
-      data += n;
-      size -= (size_t)n;
-    } else if (errno == EAGAIN) {
-      Py_BEGIN_ALLOW_THREADS;
-      struct pollfd ready = {fd, POLLOUT, 0};
-      poll(&ready, 1, -1);
-      Py_END_ALLOW_THREADS;
-    } else if (errno != EINTR) {
-      error_number = errno;
-    }
-  }
-  pthread_mutex_unlock(&writing);
-  if (error_number == 0) return 0;
-  errno = error_number;
-  PyErr_SetFromErrno(PyExc_OSError);
-  return -1;
-}
-
-/* Reads one frame into a new bytes object. 1 done, 0 end of stream, -1 error set. */
-static int next_frame(int fd, struct mprun_frame* header, PyObject** payload) {
-  const int got = read_exactly(fd, header, sizeof *header);
-  if (got <= 0) return got;
-  if (header->magic != MPRUN_FRAME_MAGIC || header->size > MPRUN_MAX_PAYLOAD) {
-    PyErr_SetString(PyExc_RuntimeError, "mprun's channel carries something that is not a frame");
-    return -1;
-  }
-  *payload = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)header->size);
-  if (!*payload) return -1;
-  const int filled = read_exactly(fd, PyBytes_AsString(*payload), header->size);
-  if (filled <= 0) Py_CLEAR(*payload);
-  return filled;
-}
-
-PyObject* read_frame(PyObject* self, PyObject* args) {
-  (void)self;
-  int fd;
-  if (!PyArg_ParseTuple(args, "i", &fd)) return NULL;
-  struct mprun_frame header;
-  PyObject* payload = NULL;
-  const int got = next_frame(fd, &header, &payload);
-  if (got < 0) return NULL;
-  if (got == 0) Py_RETURN_NONE;
-  return Py_BuildValue("(iN)", (int)header.type, payload);
-}
-
-PyObject* write_frame(PyObject* self, PyObject* args) {
-  (void)self;
-  int fd, type;
-  const char* data;
-  Py_ssize_t size;
-  if (!PyArg_ParseTuple(args, "iiy#", &fd, &type, &data, &size)) return NULL;
-  if ((uint64_t)size > MPRUN_MAX_PAYLOAD) {
-    PyErr_SetString(PyExc_ValueError, "the value is larger than 1 GiB: write it to a file and return its name");
-    return NULL;
-  }
-  const struct mprun_frame header = {(uint32_t)size, MPRUN_FRAME_MAGIC, (uint16_t)type};
-  struct byte_buffer out = {0};
-  int failed = byte_buffer_append(&out, &header, sizeof header) < 0 || byte_buffer_append(&out, data, (size_t)size) < 0;
-  if (!failed) failed = write_whole(fd, out.data, out.size) < 0;
-  free(out.data);
-  if (failed) return NULL;
-  Py_RETURN_NONE;
-}
-
 /* Sets the task's number and attempt in the environment, for getenv and os.environ alike. */
 static int name_task(struct task_loop* loop, const struct mprun_task* task) {
   task_loop_current = (struct task_loop_place){(int64_t)task->task, task->attempt};
-  char* number = task_variable + strlen("MPRUN_TASK=");
-  snprintf(number, sizeof task_variable - strlen("MPRUN_TASK="), "%llu", (unsigned long long)task->task);
-  char* attempt = attempt_variable + strlen("MPRUN_ATTEMPT=");
-  snprintf(attempt, sizeof attempt_variable - strlen("MPRUN_ATTEMPT="), "%u", task->attempt);
+  char* const number = task_variable + strlen("MPRUN_TASK=");
+  *put_whole_number(number, task->task) = '\0';
+  if (loop->attempt != task->attempt) {
+    char* const attempt = attempt_variable + strlen("MPRUN_ATTEMPT=");
+    *put_whole_number(attempt, task->attempt) = '\0';
+    Py_XDECREF(loop->attempt_text);
+    loop->attempt_text = PyBytes_FromString(attempt);
+    if (!loop->attempt_text) return -1;
+    loop->attempt = task->attempt;
+  }
   if (!loop->environ) return 0;
   PyObject* text = PyBytes_FromString(number);
-  int failed = !text || PyObject_SetItem(loop->environ, loop->task_key, text) < 0;
-  Py_XDECREF(text);
-  text = failed ? NULL : PyBytes_FromString(attempt);
-  failed = failed || !text || PyObject_SetItem(loop->environ, loop->attempt_key, text) < 0;
+  const int failed = !text || PyObject_SetItem(loop->environ, loop->task_key, text) < 0 ||
+                     PyObject_SetItem(loop->environ, loop->attempt_key, loop->attempt_text) < 0;
   Py_XDECREF(text);
   return failed ? -1 : 0;
 }
@@ -285,16 +176,22 @@ static int run_task(struct task_loop* loop, const struct mprun_task* task, uint3
   return failed;
 }
 
+/* The inputs of a chunk, from their JSON; NULL with the exception set. */
+static PyObject* decode_inputs(struct task_loop* loop, const char* json, size_t size, uint32_t count) {
+  PyObject* inputs = parse_whole_numbers(json, size, (Py_ssize_t)count);
+  if (inputs || PyErr_Occurred()) return inputs;
+  PyObject* text = PyUnicode_DecodeUTF8(json, (Py_ssize_t)size, NULL);
+  inputs = text ? PyObject_CallFunctionObjArgs(loop->decode, text, NULL) : NULL;
+  Py_XDECREF(text);
+  return inputs;
+}
+
 /* Runs the tasks of one frame, skipping those the supervisor took back. */
-static int run_chunk(struct task_loop* loop, PyObject* payload) {
-  const char* data = PyBytes_AsString(payload);
-  const size_t size = (size_t)PyBytes_Size(payload);
+static int run_chunk(struct task_loop* loop, const char* data, size_t size) {
   struct mprun_tasks chunk;
   memcpy(&chunk, data, sizeof chunk);
   const size_t json = sizeof chunk + (size_t)chunk.count * sizeof(struct mprun_task);
-  PyObject* text = PyUnicode_DecodeUTF8(data + json, (Py_ssize_t)(size - json), NULL);
-  PyObject* inputs = text ? PyObject_CallFunctionObjArgs(loop->decode, text, NULL) : NULL;
-  Py_XDECREF(text);
+  PyObject* inputs = decode_inputs(loop, data + json, size - json, chunk.count);
   if (!inputs) return -1;
   int failed = 0;
   for (uint32_t i = 0; i < chunk.count && !failed; ++i) {
@@ -313,13 +210,11 @@ static int run_chunk(struct task_loop* loop, PyObject* payload) {
 static int serve(struct task_loop* loop) {
   for (;;) {
     struct mprun_frame header;
-    PyObject* payload = NULL;
-    const int got = next_frame(loop->channel, &header, &payload);
+    const char* payload = NULL;
+    const int got = next_frame(&loop->channel, &header, &payload);
     if (got <= 0) return got;
-    int done = header.type == MPRUN_STOP;
-    if (header.type == MPRUN_TASKS && run_chunk(loop, payload) < 0) done = -1;
-    Py_DECREF(payload);
-    if (done) return done;
+    if (header.type == MPRUN_STOP) return 1;
+    if (header.type == MPRUN_TASKS && run_chunk(loop, payload, header.size) < 0) return -1;
   }
 }
 
@@ -338,7 +233,7 @@ PyObject* run_tasks(PyObject* self, PyObject* args) {
   (void)self;
   struct task_loop loop = {0};
   int claims, slot, style;
-  if (!PyArg_ParseTuple(args, "iiiiOiOOOO", &loop.channel, &loop.results, &claims, &slot, &loop.function, &style,
+  if (!PyArg_ParseTuple(args, "iiiiOiOOOO", &loop.channel.fd, &loop.results, &claims, &slot, &loop.function, &style,
                         &loop.decode, &loop.encode, &loop.describe, &loop.before)) {
     return NULL;
   }
@@ -361,6 +256,8 @@ PyObject* run_tasks(PyObject* self, PyObject* args) {
   Py_XDECREF(loop.environ);
   Py_XDECREF(loop.task_key);
   Py_XDECREF(loop.attempt_key);
+  Py_XDECREF(loop.attempt_text);
+  free_frames(&loop.channel);
   forget_rows();
   free(loop.out.data);
   munmap(mapped, bytes);

@@ -19,13 +19,4 @@ extern struct task_loop_place task_loop_current;
  * See the docstring in module.c. */
 PyObject* run_tasks(PyObject* self, PyObject* args);
 
-/* Called once, before any frame: frames of several threads do not mix, and a fork while one is written does no harm. */
-void protect_frames(void);
-
-/* write_frame(fd, type, payload: bytes): one frame, written whole. */
-PyObject* write_frame(PyObject* self, PyObject* args);
-
-/* read_frame(fd) -> (type, payload) or None at end of stream. */
-PyObject* read_frame(PyObject* self, PyObject* args);
-
 #endif
