@@ -912,6 +912,19 @@ def run(number):
     assert seen[0] == seen[1] == seen[2]
 
 
+def test_a_seed_reaches_a_generator_that_is_imported_late(run_job: RunCommand, start_method: str) -> None:
+    """As numpy 2 does at the first use of numpy.random, which imports random."""
+    scripts = {
+        "numpy/__init__.py": "def __getattr__(name):\n    if name == 'random':\n        import numpy.random as random\n"
+        "        return random\n    raise AttributeError(name)\n",
+        "numpy/random.py": "import random\n\ndef seed(number):\n    global planted\n    planted = number\n",
+        "job.py": "import numpy\n\ndef run(number):\n    return numpy.random.planted\n",
+    }
+    spec = {"script": "job.py:run", "start_method": start_method, "processes": 2, "seed": 7, "inputs": {"range": 4}}
+    planted = run_job(spec, scripts=scripts).check().values()
+    assert len(set(planted)) == 4
+
+
 def test_without_a_seed_workers_draw_differently(run_job: RunCommand, start_method: str) -> None:
     script = """
 import random

@@ -100,6 +100,10 @@ def mix(seed: int, number: int) -> int:
     return word ^ (word >> 31)
 
 
+#: Modules with a random generator of their own.
+SEEDED = ("random", "numpy", "torch")
+
+
 class SeedOnImport:
     """A module finder that seeds random, numpy and torch when they are imported after the seed was planted."""
 
@@ -107,7 +111,7 @@ class SeedOnImport:
         self.seed = 0
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name not in ("random", "numpy", "torch") or path is not None:
+        if name not in SEEDED or path is not None:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name)
         if spec is None or spec.loader is None:
@@ -116,7 +120,7 @@ class SeedOnImport:
 
         def execute_and_seed(module: Any) -> None:
             execute(module)
-            plant_seed(self.seed)
+            seed_module(module, self.seed)  # this one only: the others may be half imported
 
         spec.loader.exec_module = execute_and_seed  # type: ignore[method-assign]
         return spec
@@ -132,15 +136,21 @@ def plant_seed(seed: int) -> None:
         on_import = SeedOnImport()
         sys.meta_path.insert(0, on_import)
     on_import.seed = seed
-    random = sys.modules.get("random")
-    if random is not None and os.path.dirname(getattr(random, "__file__", None) or "") == STANDARD_LIBRARY:
-        random.seed(seed)  # a script may have a module of its own that is called random
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and hasattr(numpy, "random"):
-        numpy.random.seed(seed & 0xFFFFFFFF)
-    torch = sys.modules.get("torch")
-    if torch is not None and hasattr(torch, "manual_seed"):
-        torch.manual_seed(seed)
+    for name in SEEDED:
+        module = sys.modules.get(name)
+        if module is not None:
+            seed_module(module, seed)
+
+
+def seed_module(module: Any, seed: int) -> None:
+    """Seeds the generator of one of SEEDED. A script may have a module of its own that is called random."""
+    if module.__name__ == "random":
+        if os.path.dirname(getattr(module, "__file__", None) or "") == STANDARD_LIBRARY:
+            module.seed(seed)
+    elif module.__name__ == "numpy" and hasattr(module, "random"):
+        module.random.seed(seed & 0xFFFFFFFF)
+    elif module.__name__ == "torch" and hasattr(module, "manual_seed"):
+        module.manual_seed(seed)
 
 
 def seeder(seed: int | None) -> Callable[[int], None] | None:
