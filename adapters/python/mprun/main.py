@@ -120,8 +120,9 @@ def end_forked(code: int) -> NoReturn:
     Tearing the interpreter down would run destructors of libraries whose threads were lost in the fork.
     """
     try:
-        if "threading" in sys.modules:
-            sys.modules["threading"]._shutdown()
+        shutdown = getattr(sys.modules.get("threading"), "_shutdown", None)  # a script may have a module of that name
+        if shutdown is not None:
+            shutdown()
         atexit._run_exitfuncs()
     except BaseException:
         sys.__excepthook__(*sys.exc_info())
