@@ -190,7 +190,7 @@ TEST_F(JobResolve, ReportsWhatWasFoundAndWhatIsAllowed) {
   EXPECT_THAT(refusal(with("\"args\": [\"a\", 3]")),
               HasSubstr("/args/1: found 3, allowed: a text\n  did you mean \"3\"?"));
   EXPECT_THAT(refusal(with("\"env\": {\"A\": 3}")), HasSubstr("/env/A: found 3, allowed: a text"));
-  EXPECT_THAT(refusal(with("\"env\": {\"A=B\": \"3\"}")), HasSubstr("found the key \"A=B\", allowed: "));
+  EXPECT_THAT(refusal(with("\"env\": {\"A=B\": \"3\"}")), HasSubstr("found the key \"A=B\", allowed: Variables added"));
   EXPECT_THAT(refusal(with("\"env\": {\"\": \"3\"}")), HasSubstr("found the key \"\", allowed: "));
   EXPECT_THAT(refusal(with("\"version\": 2")), HasSubstr("/version: found 2, allowed: 1"));
   EXPECT_THAT(refusal(with("\"limits\": {\"task_seconds\": 0}")), HasSubstr("found 0, allowed: a number above 0"));

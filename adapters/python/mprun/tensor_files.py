@@ -40,7 +40,7 @@ class Named:
     def __init__(self, key: Any, name: str, value: Any) -> None:
         self.key = key  # of a dict, index of a list; None: it is the whole value
         self.name = name
-        self.value = value
+        self.value = value  # the tensor as the task returned it
         self.tensor = view(value)
 
 
