@@ -79,8 +79,8 @@ std::optional<SyscallLine> parse_syscall(std::string_view text) {
 }
 
 std::optional<StatLine> parse_stat(std::string_view text) {
-  constexpr int kGroup = 5, kFlags = 9, kMinorFaults = 10, kUserTime = 14, kChildrensSystemTime = 17, kStartTime = 22,
-                kResident = 24,
+  constexpr int kGroup = 5, kFlags = 9, kMinorFaults = 10, kUserTime = 14, kChildrensSystemTime = 17, kThreads = 20,
+                kStartTime = 22, kResident = 24,
                 kExitCode = 52;  // as proc(5) counts them
   StatLine stat;
   TextScan scan(text);
@@ -102,6 +102,8 @@ std::optional<StatLine> parse_stat(std::string_view text) {
       std::uint64_t ticks = 0;
       good = scan.number(&ticks);
       stat.cpu_ticks += ticks;
+    } else if (field == kThreads) {
+      good = scan.number(&stat.threads);
     } else if (field == kResident) {
       good = scan.number(&stat.resident_pages);
     } else if (field == kFlags) {

@@ -33,6 +33,7 @@ struct StatLine {
   pid_t group = 0;      ///< of processes
   std::uint64_t minor_faults = 0;    ///< each of which brought it a page, or a copy of one
   std::uint64_t cpu_ticks = 0;       ///< CPU time of it and of the children that it has waited for, in clock ticks
+  unsigned threads = 0;              ///< of its process; a dead leader counts until it is reaped
   std::uint64_t start_ticks = 0;     ///< since boot, in clock ticks
   std::uint64_t resident_pages = 0;  ///< of all kinds, shared ones too
   int exit_code = 0;                 ///< as wait() gives it; of use in a zombie only; 0 if we may not trace it

@@ -104,6 +104,9 @@ def measure_mprun(rows: Path, size: int, count: int) -> Figures:
             "processes": WORKERS,
             "threads_per_worker": 1,
             "env": {"BENCH_BYTES": str(size)},
+            # Where tasks write to their memory it is their own: a forked worker would get a copy of each of its pages
+            # at its first write. Those of peers have written to theirs before.
+            "start_method": "fork" if way == "out" else "spawn",
         }
         with job_command(spec) as (command, run_dir):
             warm_memory(2 * size * count)

@@ -93,8 +93,10 @@ def test_a_call_fails(library: Path, case: tuple[str, str, int, str, str, int]) 
     scenario, call, error, when, caller, code = case
     site = next(places(library, scenario, call, caller), None)
     assert site, f"{call} is not called by {caller!r} any more: name another place"
-    outcome = failing.run(library, scenario, failing.plan_for(site, error, when))
-    assert outcome.struck, outcome
+    # A program may have ended before mprun waits for it: then that call is not made.
+    runs = (failing.run(library, scenario, failing.plan_for(site, error, when)) for _ in range(10))
+    outcome = next((outcome for outcome in runs if outcome.struck), None)
+    assert outcome, f"no run reached {call}"
     assert not outcome.complaints, outcome
     assert outcome.code == code, outcome
     if code in (125, 3, 2):

@@ -52,6 +52,7 @@ TEST(StatLine, HoldsWhatTheKernelWrote) {
   EXPECT_EQ(stat->parent, 30853);
   EXPECT_TRUE(stat->forked);
   EXPECT_EQ(stat->cpu_ticks, 2U);
+  EXPECT_EQ(stat->threads, 1U);
   EXPECT_EQ(stat->start_ticks, 2597134U);
   EXPECT_EQ(stat->exit_code, 9);
 }

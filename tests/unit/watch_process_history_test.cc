@@ -304,9 +304,13 @@ TEST_F(ProcessHistoryTest, MeetsOneThatHasEndedAndIsNotReaped) {
   Child child;
   child.end(SIGSEGV);
   history_.meet(child.pid());
-  take_ends();
+  history_.meet(child.pid());
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_EQ(history_.deaths()[0].end.signal, SIGSEGV);
+  EXPECT_TRUE(history_.deaths()[0].forked);
+  EXPECT_FALSE(reports_an_end());
+  note_fork(child.pid());
+  EXPECT_EQ(history_.deaths().size(), 1U) << "its note came late";
 }
 
 TEST_F(ProcessHistoryTest, DoesNotCountEndsThatMprunCauses) {

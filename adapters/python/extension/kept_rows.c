@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +12,8 @@
 
 enum { MOST_AXES = 8, LONGEST_FORMAT = 16 };
 
-static const char kName[] = "result"; /* of a tensor that is the whole value */
+#define NAME "result" /* of a tensor that is the whole value */
+static const char kBeforeRow[] = "{\"tensor\":\"tensors/" NAME ".npy\",\"row\":";
 
 /* The last value that Python has written as a row, and where. Only the thread that runs tasks uses it. */
 static struct {
@@ -121,14 +121,14 @@ int append_kept_row(struct byte_buffer* out, PyObject* value, uint64_t task, uin
   const bool written = is_alike(&memory) && write_row(&memory, task);
   PyBuffer_Release(&memory);
   if (!written) return 0;
-  const struct mprun_tensor claim = {task, task + 1, MPRUN_TENSOR_ROWS, sizeof kName - 1};
-  char json[80];
-  const int size =
-      snprintf(json, sizeof json, "{\"tensor\":\"tensors/%s.npy\",\"row\":%llu}", kName, (unsigned long long)task);
-  if (byte_buffer_append(out, &claim, sizeof claim) < 0 || byte_buffer_append(out, kName, sizeof kName - 1) < 0 ||
-      byte_buffer_append(out, json, (size_t)size) < 0) {
+  const struct mprun_tensor claim = {task, task + 1, MPRUN_TENSOR_ROWS, sizeof NAME - 1};
+  char row[20];
+  const size_t digits = (size_t)(put_whole_number(row, task) - row);
+  if (byte_buffer_append(out, &claim, sizeof claim) < 0 || byte_buffer_append(out, NAME, sizeof NAME - 1) < 0 ||
+      byte_buffer_append(out, kBeforeRow, sizeof kBeforeRow - 1) < 0 || byte_buffer_append(out, row, digits) < 0 ||
+      byte_buffer_append(out, "}", 1) < 0) {
     return -1;
   }
-  *tensors = sizeof claim + sizeof kName - 1;
+  *tensors = sizeof claim + sizeof NAME - 1;
   return 1;
 }

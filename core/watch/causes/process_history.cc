@@ -117,8 +117,7 @@ void ProcessHistory::note_fork(pid_t pid, const ForkRecord& fork) {
   member.fork = fork;
   member.forked = true;
   if (follow(pid, std::move(member)) != Followed::kGone) return;
-  record_end(pid, parent, std::nullopt);  // its parent has reaped it already
-  deaths_.back().forked = true;
+  record_end(pid, parent, std::nullopt, true);  // its parent has reaped it already
 }
 
 // The death of a process that the watch had found, and that ended before its own note was read. nullptr: there is none.
@@ -148,8 +147,14 @@ void ProcessHistory::meet(pid_t pid) {
   const bool buried =
       std::any_of(deaths_.begin(), deaths_.end(), [pid](const auto& death) { return death.pid == pid; });
   if (stat->state == 'Z' && buried) return;
+  const pid_t parent = stat->forked ? starter_of_children(stat->parent) : stat->parent;
+  if (stat->state == 'Z' && stat->threads <= 1) {  // with more, only its first thread has ended
+    note_silent(pid);
+    record_end(pid, parent, end_from_status(stat->exit_code), stat->forked);
+    return;
+  }
   Member member;
-  member.parent = stat->forked ? starter_of_children(stat->parent) : stat->parent;
+  member.parent = parent;
   (void)follow(pid, std::move(member));
 }
 
@@ -202,26 +207,31 @@ void ProcessHistory::bury_if_ended(pid_t pid) {
   bury(pid);
 }
 
-void ProcessHistory::record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end) {
+void ProcessHistory::record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end, bool forked) {
   RecordedDeath death;
   death.pid = pid;
   death.parent = parent;
   death.when = wall_now();
   death.end_known = end.has_value();
   death.was_asked_to = was_sent_sigterm(pid);
+  death.forked = forked;
   if (const auto member = members_.find(pid); member != members_.end()) {
     const auto text = proc_->read(std::to_string(pid) + "/stat");
     const auto stat = text ? parse_stat(*text) : std::nullopt;
     death.forked = stat && stat->state == 'Z' ? stat->forked : member->second.forked;
     death.by_mprun = member->second.by_mprun;
-    if (silent_dead_.size() >= kMostDeaths) silent_dead_.clear();
-    if (!member->second.fork) silent_dead_.insert(pid);
+    if (!member->second.fork) note_silent(pid);
   }
   death.end = end.value_or(ProcessEnd());
   deaths_.push_back(death);
   if (deaths_.size() <= kMostDeaths) return;
   const auto good = std::find_if_not(deaths_.begin(), deaths_.end(), is_violent);
   deaths_.erase(good != deaths_.end() ? good : deaths_.begin());
+}
+
+void ProcessHistory::note_silent(pid_t pid) {
+  if (silent_dead_.size() >= kMostDeaths) silent_dead_.clear();
+  silent_dead_.insert(pid);
 }
 
 void ProcessHistory::bury(pid_t pid) {

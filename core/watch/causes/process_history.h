@@ -73,7 +73,8 @@ class ProcessHistory {
   [[nodiscard]] RecordedDeath* death_of_one_met(pid_t pid, pid_t parent);
   enum class Followed { kYes, kNo, kGone };
   Followed follow(pid_t pid, Member member);
-  void record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end);
+  void record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end, bool forked = false);
+  void note_silent(pid_t pid);
   void bury(pid_t pid);
   void bury_if_ended(pid_t pid);
 
