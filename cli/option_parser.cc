@@ -125,13 +125,13 @@ std::optional<EarlyExit> apply_set(const std::string& text, CommandLine* line) {
   return std::nullopt;
 }
 
+bool is_set(const CLI::Option* option) { return option != nullptr && option->count() > 0; }
+
 }  // namespace
 
 OptionParser::OptionParser(const std::string& current_directory) : fields_(kFieldOptions.size()) {
   line.layer.name = "the command line";
   line.layer.base_dir = current_directory;
-  define_options();
-  define_subcommands();
   stop_at_words(true);
 }
 
@@ -202,6 +202,10 @@ void OptionParser::define_subcommands() {
 
 // CLI11 wants the arguments reversed.
 std::optional<EarlyExit> OptionParser::parse(std::vector<std::string> args) {
+  if (inspect_wait_ == nullptr) {  // the first call
+    define_options();
+    define_subcommands();
+  }
   std::reverse(args.begin(), args.end());
   try {
     app_.parse(args);
@@ -227,7 +231,7 @@ const SubcommandEntry* OptionParser::subcommand() const {
 
 std::vector<std::string> OptionParser::given() const {
   std::vector<std::string> names;
-  if (inspect_wait_->count() > 0) names.emplace_back("--wait");
+  if (is_set(inspect_wait_)) names.emplace_back("--wait");
   for (const CLI::Option* option : app_.get_options()) {
     const std::string name = option->get_name();
     const bool sets_field = name == "--set" || std::any_of(kFieldOptions.begin(), kFieldOptions.end(),
@@ -247,7 +251,7 @@ std::optional<EarlyExit> OptionParser::apply() {
     return wrong("--log-format: found " + log_format_ + ", allowed: text, json");
   }
   if (log_format_ == "json") line.log_format = LogFormat::kJson;
-  line.wait.given = !wait_.empty() || inspect_wait_->count() > 0;
+  line.wait.given = !wait_.empty() || is_set(inspect_wait_);
   if (line.wait.given && wait_ != "true") line.wait.seconds = duration_seconds(number_or_text(wait_));
   for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
     if (fields_[i].empty()) continue;

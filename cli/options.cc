@@ -73,7 +73,9 @@ std::optional<EarlyExit> use_word(const SubcommandEntry& entry, const Arguments&
 }
 
 std::optional<EarlyExit> parse_words(const Arguments& given, OptionParser* parser) {
-  if (auto exit = parser->parse(given.words)) return exit;
+  if (!given.words.empty() || !given.program) {
+    if (auto exit = parser->parse(given.words)) return exit;
+  }
   const SubcommandEntry* entry = parser->subcommand();
   if (entry != nullptr) parser->line.subcommand = entry->subcommand;
   const std::vector<std::string> rest = parser->remaining();

@@ -302,9 +302,8 @@ std::vector<Decision> decisions_of(const Resolving& job) {
 }
 
 Result<Resolved> resolve_complete(const std::vector<Document>& documents, const Surroundings& around) {
-  const Json& schema = job::schema_json();
   for (const Document& document : documents) {
-    if (Result<void> valid = job::validate(document, schema); !valid) return std::move(valid).error();
+    if (Result<void> valid = job::validate(document); !valid) return std::move(valid).error();
   }
   Result<Layers> layers = Layers::merge(documents);
   if (!layers) return std::move(layers).error();
@@ -335,7 +334,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   resolved.decisions = decisions_of(job);
   Json merged = layers->take_value();
   resolved.merged = Json::object();
-  for (const std::string& field : job::property_names(schema)) {
+  for (const std::string& field : job::property_names(job::schema_json())) {
     if (merged.contains(field)) resolved.merged[field] = std::move(merged[field]);
   }
   job::redact_env(resolved.spec.redact, &resolved.merged);
@@ -356,8 +355,7 @@ Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings
 }
 
 Result<ProgramSpec> resolve_program(const Document& layer, const std::string& current_directory) {
-  const Json& schema = job::schema_json();
-  if (Result<void> valid = job::validate(layer, schema); !valid) return std::move(valid).error();
+  if (Result<void> valid = job::validate(layer); !valid) return std::move(valid).error();
   const std::vector<Document> documents{default_layer(), layer};
   Result<Layers> layers = Layers::merge(documents);
   if (!layers) return std::move(layers).error();
@@ -380,7 +378,7 @@ Result<ProgramSpec> resolve_program(const Document& layer, const std::string& cu
 Document default_layer() {
   Document document;
   document.name = job::kDefaultsName;
-  document.value = job::defaults_of(job::schema_json());
+  document.value = Json::parse(job::kDefaultsText);
   return document;
 }
 

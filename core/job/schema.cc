@@ -114,18 +114,6 @@ const Json* subschema_at(const Json& schema, const std::vector<std::string>& pat
   return at;
 }
 
-Json defaults_of(const Json& schema) {
-  if (const auto found = schema.find("default"); found != schema.end()) return *found;
-  Json result;
-  const auto properties = schema.find("properties");
-  if (properties == schema.end()) return result;
-  for (const auto& [name, property] : properties->items()) {
-    Json value = defaults_of(property);
-    if (!value.is_null()) result[name] = std::move(value);
-  }
-  return result;
-}
-
 std::string allowed_words(const Json& subschema) {
   std::string words;
   if (const auto values = subschema.find("enum"); values != subschema.end()) {

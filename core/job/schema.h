@@ -1,5 +1,5 @@
-// The job schema (configs/job.schema.json, embedded at build time): its defaults, its parts, and descriptions of what
-// they allow. Called by the validation and by default_layer(); owns the schema, which never changes.
+// The job schema (configs/job.schema.json, embedded at build time): its parts, and descriptions of what they
+// allow; its defaults. Called by the validation and by default_layer(); owns the schema, which never changes.
 #pragma once
 
 #include <string>
@@ -10,17 +10,14 @@
 
 namespace mprun::job {
 
-/// The text of configs/job.schema.json; defined in a generated file.
-extern const std::string_view kSchemaText;
+/// The text of configs/job.schema.json, and the defaults in it as a job spec; defined in a generated file.
+extern const std::string_view kSchemaText, kDefaultsText;
 
-/// The same text as a value, parsed once.
+/// The schema as a value, parsed once.
 [[nodiscard]] const Json& schema_json();
 
 /// The subschema for the value at a path of keys and indices; null if the schema has none.
 [[nodiscard]] const Json* subschema_at(const Json& schema, const std::vector<std::string>& path);
-
-/// The `default` keywords of a schema and of its properties, as one value; null if there are none.
-[[nodiscard]] Json defaults_of(const Json& schema);
 
 /// What a subschema allows: `a whole number from 1 to 4096, or "auto"`.
 [[nodiscard]] std::string allowed_words(const Json& subschema);

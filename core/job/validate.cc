@@ -168,7 +168,8 @@ Path path_of(const Error& error) {
 /// A variable, judged by its name; it is not known yet which others the spec wants to keep out of messages.
 bool is_secret(const Path& path, const Json& schema) {
   if (path.size() < 2 || path[0] != "env") return false;
-  return is_redacted(defaults_of(schema).at("redact").get<std::vector<std::string>>(), path[1]);
+  const Json& patterns = schema.at("properties").at("redact").at("default");
+  return is_redacted(patterns.get<std::vector<std::string>>(), path[1]);
 }
 
 std::vector<Finding> collect(valijson::ValidationResults* results, const Json& root, const Json& schema) {
@@ -201,10 +202,11 @@ std::vector<Finding> collect(valijson::ValidationResults* results, const Json& r
 
 }  // namespace
 
-Result<void> validate(const Document& document, const Json& schema) {
+Result<void> validate(const Document& document) {
   // Nothing to check, as for a program without options: it takes a millisecond to make the checker.
   if (document.value == Json::object()) return {};
   try {
+    const Json& schema = schema_json();
     const nlohmann::json value = to_checkable(document.value, &schema);
     valijson::ValidationResults results;
     if (checker().validator.validate(checker().schema, valijson::adapters::NlohmannJsonAdapter(value), &results))

@@ -8,7 +8,7 @@
 
 namespace mprun::job {
 
-/// Checks a document against `schema`. The kUsage error has up to five findings in the order of the text.
-[[nodiscard]] Result<void> validate(const Document& document, const Json& schema);
+/// Checks a document against schema_json(). The kUsage error has up to five findings in the order of the text.
+[[nodiscard]] Result<void> validate(const Document& document);
 
 }  // namespace mprun::job
