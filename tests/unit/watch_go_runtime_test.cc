@@ -2,6 +2,8 @@
 #include "watch/stacks/go_runtime.h"
 
 #include <gtest/gtest.h>
+#include <sys/personality.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -26,6 +28,8 @@ WITHOUT_REDZONE FakeSig fake_sig = {};
 WITHOUT_REDZONE char fake_sched[128] = {};
 
 namespace {
+
+constexpr unsigned long kOwnPersonality = 0xffffffff;  // asks, and changes nothing
 
 constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
 
@@ -61,6 +65,20 @@ TEST(GoRuntime, WaitsAtItsScheduler) {
   EXPECT_TRUE(go->is_own_wait(scheduler + 8));
   EXPECT_FALSE(go->is_own_wait(scheduler + sizeof fake_sched));
   EXPECT_FALSE(go->is_own_wait(scheduler - 1));
+}
+
+// As with `ulimit -s unlimited`.
+TEST(GoRuntime, IsFoundInAProgramWithLibrariesBelowIt) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const int kind = personality(kOwnPersonality);
+    personality(static_cast<unsigned long>(kind) | ADDR_COMPAT_LAYOUT);
+    execl("/proc/self/exe", "", "--gtest_brief=1", "--gtest_filter=GoRuntime.WaitsAtItsScheduler", nullptr);
+    _exit(127);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(GoRuntime, ShowsNothingIfItsMemoryCannotBeRead) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,13 +45,18 @@ class SyncSegmentTest : public testing::Test {
     return made;
   }
 
-  // A thread takes the lock, signs it as worker 3 in task 17, and ends.
+  // A process takes the lock, signs it as worker 3 in task 17, and ends.
   static void die_with(mprun_sync_lock* lock, pid_t pid) {
-    std::thread([lock, pid] {
-      EXPECT_EQ(pthread_mutex_lock(&lock->mutex), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool locked = pthread_mutex_lock(&lock->mutex) == 0;
       ++lock->turn;
       lock->holder = {pid, MPRUN_SYNC_WORKER, 3, 1, 17};
-    }).join();
+      _exit(locked ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
   }
 
   std::uint64_t offset_of(const void* word) {

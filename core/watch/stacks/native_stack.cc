@@ -17,6 +17,7 @@
 #include "os/fd.h"
 #include "os/uninterrupted.h"
 #include "procfs/live_memory.h"
+#include "procfs/proc_source.h"
 #include "procfs/process_facts.h"
 #include "watch/stacks/frame_pointer.h"
 #include "watch/stacks/process_image.h"
@@ -293,11 +294,12 @@ std::string NativeStacks::function_at(std::uint64_t address) {
 std::optional<NativeStacks::Variable> NativeStacks::variable(const std::string& name) {
   struct Search {
     const std::string& wanted;
+    std::string program;
     std::optional<Variable> found = {};
-  } search{name};
-  const auto look = [](Dwfl_Module* module, void** /*user*/, const char* /*name*/, Dwarf_Addr /*base*/,
-                       void* argument) {
+  } search{name, live_proc()->link(std::to_string(session_->pid) + "/exe").value_or("")};
+  const auto look = [](Dwfl_Module* module, void** /*user*/, const char* path, Dwarf_Addr /*base*/, void* argument) {
     auto* const sought = static_cast<Search*>(argument);
+    if (sought->program != path) return static_cast<int>(DWARF_CB_OK);
     const int count = dwfl_module_getsymtab(module);
     for (int index = 1; index < count && !sought->found; ++index) {
       GElf_Sym symbol{};
@@ -306,7 +308,7 @@ std::optional<NativeStacks::Variable> NativeStacks::variable(const std::string& 
       if (text == nullptr || sought->wanted != text || GELF_ST_TYPE(symbol.st_info) != STT_OBJECT) continue;
       sought->found = Variable{address, symbol.st_size};
     }
-    return static_cast<int>(DWARF_CB_ABORT);  // the program is the first module
+    return static_cast<int>(DWARF_CB_ABORT);
   };
   if (session_->attached) dwfl_getmodules(session_->dwfl, look, &search, 0);
   return search.found;
