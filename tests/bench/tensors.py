@@ -5,7 +5,7 @@ mprun the inputs are rows of a mapped .npy file, the outputs rows of one gathere
 start of the first task to the end of the last one, with the creation of that file but not the start of processes. Peers
 are timed inside their own process, with workers that have started. One of them, Pool to .npy, gathers as mprun does: its
 parent writes the results to a new file of numpy's. A last table compares whole processes: the job that gathers, and a
-program in C that writes as many bytes to a new file. Before each measurement, as much memory as it needs,
+program in C that writes as many bytes to a new file, without and with the fdatasync() that the job ends with. Before each measurement, as much memory as it needs,
 up to 1 GiB, is used and released.
 
 memcpy is numpy.copyto in one thread, row by row between arrays as large as all data moved, every byte of which has
@@ -52,7 +52,7 @@ PEERS = {
     "torch queues": "torch",
     "joblib": "joblib",
 }
-C_PROGRAM = "one C process"
+C_PROGRAM, C_SYNCED = "one C process", "C, synced"
 # Of the ratios, by way, peer and size.
 AIMS = {("in", "memcpy", 256 << 20): 0.8, ("out", "Pool", 1_000): 2.0, ("file", C_PROGRAM, 1 << 20): 0.9} | {
     ("out", "Pool to .npy", size): 3.0 for size in SIZES if size >= 16_000
@@ -117,14 +117,14 @@ def measure_mprun(rows: Path, size: int, count: int) -> Figures:
     return figures
 
 
-def measure_c_program(folder: Path, size: int, count: int) -> Figures:
+def measure_c_program(folder: Path, size: int, count: int, *options: str) -> Figures:
     """write_rows, with the file where those of jobs are."""
     program = MPRUN.parent / "write_rows"
     if not program.is_file():
         raise Unmeasured(f"{program} is not there (build with MPRUN_BENCH=ON)")
     output = folder / "written"
     warm_memory(2 * size * count)
-    whole = run_timed([program, output, str(size), str(count)])[0]
+    whole = run_timed([program, output, str(size), str(count), *options])[0]
     output.unlink()
     return {"file": size * count / whole}
 
@@ -140,14 +140,17 @@ def measure_size(size: int, count: int, rounds: int) -> Measurements:
 
         contenders = [Contender("mprun", lambda: measure_mprun(rows, size, count))]
         contenders += [Contender(name, peer(kind)) for name, kind in PEERS.items()]
-        contenders.append(Contender(C_PROGRAM, lambda: measure_c_program(Path(folder), size, count)))
+        for name, options in (C_PROGRAM, []), (C_SYNCED, ["sync"]):
+            contenders.append(
+                Contender(name, lambda options=options: measure_c_program(Path(folder), size, count, *options))
+            )
         return Measurements(contenders, rounds)
 
 
 def print_way(way: str, found: dict[int, Measurements]) -> None:
     """One line per size: mprun's rate, and its ratio to each peer's."""
     print(f"Bytes per second of tensors {WAYS[way]}, {WORKERS} workers: mprun, and its ratio to (aim: at least)")
-    peers = [C_PROGRAM] if way == "file" else list(PEERS)
+    peers = [C_PROGRAM, C_SYNCED] if way == "file" else list(PEERS)
     print("  " + "".join(f"{heading:>15}" for heading in ("", "mprun", *peers)).rstrip())
     for size, measured in found.items():
         rate = measured.median("mprun", way)
