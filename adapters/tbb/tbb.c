@@ -2,6 +2,7 @@
  * tbb::finalize ends them, and the next parallel algorithm on either side starts new ones. While another thread uses
  * TBB it does nothing, and returns false; but it waits without a limit for tasks that workers are running, and such a
  * task may wait for the thread that forks. So it is not called while a worker is blocked in a task. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -49,20 +50,51 @@ static bool is_code(const struct tbb* tbb, unsigned long address) {
   return address >= tbb->code_begin && address < tbb->code_end;
 }
 
-/* Whether a stack, from `at` up, has a frame of the library. Read by system calls, which fail where the stack ends. */
-static bool has_frame(const struct tbb* tbb, unsigned long at) {
+/* Where an address of the library's code stands first, from `at` up; 0: nowhere. Read by system calls, which fail where
+ * memory ends. */
+static unsigned long find_address_of_code(const struct tbb* tbb, unsigned long at) {
   unsigned long words[MOST_WORDS];
   const unsigned long most = at + MOST_STACK;
   while (at < most) {
     const size_t size = sizeof words - at % sizeof words;
     struct iovec to = {words, size}, from = {(void*)at, size};
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)size) return false;
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)size) return 0;
     for (size_t i = 0; i < size / sizeof *words; ++i) {
-      if (is_code(tbb, words[i])) return true;
+      if (is_code(tbb, words[i])) return at + i * sizeof *words;
     }
     at += size;
   }
-  return false;
+  return 0;
+}
+
+/* Whether one mapping has both addresses; also if that is not known. */
+static bool are_in_one_mapping(unsigned long low, unsigned long high) {
+  char text[8192]; /* a line has at most a path of 4096 bytes */
+  size_t held = 0;
+  ssize_t got = 0;
+  const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  bool found = false, one = true;
+  while (fd >= 0 && !found && (got = read(fd, text + held, sizeof text - 1 - held)) > 0) {
+    held += (size_t)got;
+    text[held] = '\0';
+    char *line = text, *end;
+    while (!found && (end = strchr(line, '\n')) != NULL) {
+      unsigned long from = 0, to = 0;
+      found = sscanf(line, "%lx-%lx", &from, &to) == 2 && low >= from && low < to;
+      one = !found || high < to;
+      line = end + 1;
+    }
+    held -= (size_t)(line - text);
+    memmove(text, line, held);
+  }
+  if (fd >= 0) close(fd);
+  return one;
+}
+
+/* Whether the stack from `at` up has a frame of the library. What lies above a stack may be a library that calls it. */
+static bool has_frame(const struct tbb* tbb, unsigned long at) {
+  const unsigned long found = find_address_of_code(tbb, at);
+  return found != 0 && are_in_one_mapping(at, found);
 }
 
 struct look {

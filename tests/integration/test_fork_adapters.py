@@ -449,6 +449,60 @@ def test_a_task_of_onetbb_may_wait_for_the_fork(run_mprun: RunCommand, tmp_path:
     assert "oneTBB was in use when the process forked" in run.stderr
 
 
+# As that of a library which calls oneTBB may.
+TBB_ABOVE_A_STACK = r"""
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+
+#include <cstdio>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+sem_t started, forked;
+
+void* wait_for_the_fork(void*) {
+  sem_post(&started);
+  while (sem_wait(&forked) != 0) {}
+  return nullptr;
+}
+
+int main() {
+  tbb::parallel_for(0, 2, [](int) {});
+  const size_t size = 1 << 20, page = 4096;
+  char* stack = static_cast<char*>(mmap(nullptr, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  *reinterpret_cast<void**>(stack + size) = dlsym(RTLD_DEFAULT, "TBB_runtime_interface_version");
+  mprotect(stack + size, page, PROT_READ);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, stack, size);
+  pthread_t thread;
+  if (pthread_create(&thread, &attributes, wait_for_the_fork, nullptr) != 0) return 1;
+  sem_wait(&started);
+  const pid_t pid = fork();
+  if (pid == 0) _exit(0);
+  sem_post(&forked);
+  pthread_join(thread, nullptr);
+  waitpid(pid, nullptr, 0);
+  std::puts("done");
+}
+"""
+
+
+def test_a_stack_ends_where_other_memory_begins(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """What a library above a stack has of oneTBB is no task of that thread."""
+    if not Path("/usr/include/tbb/parallel_for.h").is_file():
+        pytest.skip("needs libtbb-dev")
+    write(tmp_path, {"above.cc": TBB_ABOVE_A_STACK})
+    build = ["c++", "-std=c++17", "above.cc", "-o", "above", "-ltbb", "-ldl"]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    run = run_mprun("--", "./above").check()
+    assert (run.stdout, run.stderr) == ("done\n", "")
+
+
 OPENBLAS = """
 import ctypes, os, sys
 
