@@ -47,7 +47,8 @@ SAME = {
     "pool_worker_killed": ("deadlock", "worker-died", ""),
 }
 
-LOOPS = ("item_of_dead_thread", "results_counted_forever")  # whose conditions are read in Python 3.11 only
+# Their conditions are read in Python 3.11 only.
+LOOPS = ("item_of_dead_thread", "results_counted_forever", "queue_polled_forever")
 
 
 def cases() -> Iterator[Any]:

@@ -79,6 +79,16 @@ TEST(Joins, NamesWhatTheLibraryRunsInAThreadOfItsOwn) {
   EXPECT_EQ(name_call({{file, 995, "Thread._bootstrap"}})->call, "threading.Thread._bootstrap");
 }
 
+TEST(Joins, NamesTheFunctionThatADecoratorHasWrapped) {
+  const std::string file = kTorchPackages + "distributed/distributed_c10d.py";
+  const std::string logger = kTorchPackages + "distributed/c10d_logger.py";
+  const PythonFrame outer{logger, 81, "_exception_logger.<locals>.wrapper"};
+  const PythonFrame inner{logger, 95, "_time_logger.<locals>.wrapper"};
+  EXPECT_EQ(named({{file, 860, "_store_based_barrier"}, {file, 1710, "init_process_group"}, inner, outer}),
+            "torch.distributed.distributed_c10d.init_process_group");
+  EXPECT_EQ(named({outer}), "torch.distributed.c10d_logger._exception_logger.<locals>.wrapper");
+}
+
 TEST(Joins, NamesThoseOfTorch) {
   const PythonFrame wait{kPythonLib + "multiprocessing/connection.py", 930, "wait"};
   const PythonFrame join{kTorchPackages + "multiprocessing/spawn.py", 109, "ProcessContext.join"};

@@ -82,6 +82,13 @@ bool is_method_of_proxy(const std::vector<PythonFrame>& frames, std::vector<Pyth
          (frame - 1)->function == "BaseProxy._callmethod";
 }
 
+// What a decorator has put around a function: the caller knows the function.
+bool is_wrapper(const PythonFrame& frame) {
+  constexpr std::array kUsual = {".<locals>.wrapper", ".<locals>.wrapped", ".<locals>.inner",
+                                 ".<locals>.decorate_context"};
+  return std::any_of(kUsual.begin(), kUsual.end(), [&](const char* name) { return frame.function.ends_with(name); });
+}
+
 // Skips the frames that start a thread: finds what the library runs in it.
 const PythonFrame& outermost_of_library(const std::vector<PythonFrame>& frames) {
   const auto found = std::find_if(frames.rbegin(), frames.rend(), [](const PythonFrame& frame) {
@@ -105,7 +112,9 @@ std::optional<NamedCall> name_call(const std::vector<PythonFrame>& frames) {
   if (is_method_of_proxy(frames, own - 1)) {
     return NamedCall{"multiprocessing.managers.BaseProxy." + (own - 1)->function, own->file, own->line};
   }
-  return NamedCall{call_name(*(own - 1)), own->file, own->line};
+  auto called = own - 1;
+  while (called != frames.begin() && is_wrapper(*called)) --called;
+  return NamedCall{call_name(*called), own->file, own->line};
 }
 
 }  // namespace mprun

@@ -6,7 +6,9 @@ import os
 import re
 import time
 
-reads, writes = re.search(r"jobserver-(?:auth|fds)=(\d+),(\d+)", os.environ["MAKEFLAGS"]).groups()
+fifo, reads, writes = re.search(r"jobserver-(?:auth|fds)=(?:fifo:(\S+)|(\d+),(\d+))", os.environ["MAKEFLAGS"]).groups()
+if fifo:  # of make 4.4
+    reads = writes = os.open(fifo, os.O_RDWR)
 time.sleep(0.2)
 os.write(int(writes), os.read(int(reads), 1))
 TOOL
