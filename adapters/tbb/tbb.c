@@ -67,7 +67,7 @@ static unsigned long find_address_of_code(const struct tbb* tbb, unsigned long a
   return 0;
 }
 
-/* Whether one mapping has both addresses; also if that is not known. */
+/* Whether both addresses are in one mapping; true if that cannot be read. */
 static bool are_in_one_mapping(unsigned long low, unsigned long high) {
   char text[8192]; /* a line has at most a path of 4096 bytes */
   size_t held = 0;

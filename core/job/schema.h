@@ -1,5 +1,5 @@
-// The job schema (configs/job.schema.json, embedded at build time): its parts, and descriptions of what they
-// allow; its defaults. Called by the validation and by default_layer(); owns the schema, which never changes.
+// The job schema (configs/job.schema.json, embedded at build time): its parts, what they allow in words,
+// and its defaults. Called by the validation and by default_layer(); owns the schema, which never changes.
 #pragma once
 
 #include <string>

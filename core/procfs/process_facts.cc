@@ -80,8 +80,7 @@ std::optional<SyscallLine> parse_syscall(std::string_view text) {
 
 std::optional<StatLine> parse_stat(std::string_view text) {
   constexpr int kGroup = 5, kFlags = 9, kMinorFaults = 10, kUserTime = 14, kChildrensSystemTime = 17, kThreads = 20,
-                kStartTime = 22, kResident = 24,
-                kExitCode = 52;  // as proc(5) counts them
+                kStartTime = 22, kResident = 24, kExitCode = 52;  // as proc(5) counts them
   StatLine stat;
   TextScan scan(text);
   if (!scan.number(&stat.id) || !scan.literal(" (")) return std::nullopt;

@@ -5,8 +5,8 @@ mprun the inputs are rows of a mapped .npy file, the outputs rows of one gathere
 start of the first task to the end of the last one, with the creation of that file but not the start of processes. Peers
 are timed inside their own process, with workers that have started. One of them, Pool to .npy, gathers as mprun does: its
 parent writes the results to a new file of numpy's. A last table compares whole processes: the job that gathers, and a
-program in C that writes as many bytes to a new file, without and with the fdatasync() that the job ends with. Before each measurement, as much memory as it needs,
-up to 1 GiB, is used and released.
+program in C that writes as many bytes to a new file, without and with the fdatasync() that the job ends with. Before
+each measurement, as much memory as it needs, up to 1 GiB, is used and released.
 
 memcpy is numpy.copyto in one thread, row by row between arrays as large as all data moved, every byte of which has
 been used before. Cold: into memory that has not. Cached: the same bytes repeatedly, which up to some size never

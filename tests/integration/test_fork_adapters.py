@@ -472,7 +472,7 @@ void* wait_for_the_fork(void*) {
 
 int main() {
   tbb::parallel_for(0, 2, [](int) {});
-  const size_t size = 1 << 20, page = 4096;
+  const size_t size = 1 << 20, page = sysconf(_SC_PAGESIZE);
   char* stack = static_cast<char*>(mmap(nullptr, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   *reinterpret_cast<void**>(stack + size) = dlsym(RTLD_DEFAULT, "TBB_runtime_interface_version");
   mprotect(stack + size, page, PROT_READ);

@@ -15,8 +15,10 @@
 #include <array>
 #include <csignal>
 #include <memory>
+#include <thread>
 
 #include "base/clock.h"
+#include "procfs/process_tree.h"
 
 namespace mprun {
 namespace {
@@ -304,14 +306,39 @@ TEST_F(ProcessHistoryTest, MeetsOneThatHasEndedAndIsNotReaped) {
   Child child;
   child.end(SIGSEGV);
   history_.meet(child.pid());
-  history_.meet(child.pid());
   ASSERT_EQ(history_.deaths().size(), 1U);
+  history_.meet(child.pid());
+  EXPECT_EQ(history_.deaths().size(), 1U);
   EXPECT_EQ(history_.deaths()[0].end.signal, SIGSEGV);
   EXPECT_TRUE(history_.deaths()[0].forked);
   EXPECT_FALSE(reports_an_end());
   note_fork(child.pid());
   EXPECT_EQ(history_.deaths().size(), 1U) << "its note came late";
 }
+
+#ifndef __SANITIZE_THREAD__  // which allows no new thread after a fork
+// Its first thread is a zombie, as the process will be.
+TEST_F(ProcessHistoryTest, FollowsOneWhoseFirstThreadHasEnded) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    std::thread([] {
+      for (;;) pause();
+    }).detach();
+    syscall(SYS_exit, 0);
+  }
+  for (const Nanos end = monotonic_now() + kPollMillis * kNanosPerMilli; monotonic_now() < end;) {
+    const auto stat = read_stat(pid);
+    if (!stat || stat->state == 'Z') break;
+    usleep(1000);
+  }
+  history_.meet(pid);
+  EXPECT_TRUE(history_.deaths().empty());
+  kill(pid, SIGKILL);
+  take_ends();
+  EXPECT_EQ(history_.deaths().size(), 1U);
+  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+}
+#endif
 
 TEST_F(ProcessHistoryTest, DoesNotCountEndsThatMprunCauses) {
   Child worker;
