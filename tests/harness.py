@@ -7,6 +7,7 @@ mprun becomes our child and is seen.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -260,17 +261,25 @@ def shared_memory() -> set[str]:
 
 def unused_shared_memory(names: set[str]) -> set[str]:
     """Those of `names` that exist and that no process has mapped or open: left for good."""
-    left = names & shared_memory()
+    left = {}  # name: inode, as sem_open() maps a new semaphore under another name
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            left[name] = str((SHARED_MEMORY / name).stat().st_ino)
     for pid in list_processes():
         if not left:
             break
         try:
-            seen = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+            lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
         except OSError:  # it has ended, or we have no permission
             continue
-        seen += "\n".join(open_fds(pid).values())
-        left = {name for name in left if str(SHARED_MEMORY / name) not in seen}
-    return left
+        mapped = {line.split()[4] for line in lines if f" {SHARED_MEMORY}/" in line}
+        opened = "\n".join(open_fds(pid).values())
+        left = {
+            name: inode
+            for name, inode in left.items()
+            if inode not in mapped and str(SHARED_MEMORY / name) not in opened
+        }
+    return set(left)
 
 
 # --- runs --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import shutil
@@ -106,6 +107,19 @@ def test_unused_shared_memory_is_distinguished_from_used(
     with open(tmp_path / "used", "wb"):
         assert harness.unused_shared_memory({"used"}) == set()
     assert harness.unused_shared_memory({"used", "never-there"}) == {"used"}
+
+
+def test_a_new_semaphore_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As sem_open() makes one: it is mapped by the name that it had before it was complete."""
+    monkeypatch.setattr(harness, "SHARED_MEMORY", tmp_path)
+    (tmp_path / "incomplete").write_bytes(b"semaphore")
+    with open(tmp_path / "incomplete", "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    (tmp_path / "named").hardlink_to(tmp_path / "incomplete")
+    (tmp_path / "incomplete").unlink()
+    assert harness.unused_shared_memory({"named"}) == set()
+    mapped.close()
+    assert harness.unused_shared_memory({"named"}) == {"named"}
 
 
 @pytest.mark.parametrize(

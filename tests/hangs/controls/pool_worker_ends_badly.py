@@ -11,8 +11,9 @@ def inputs(seconds):
         yield 0
 
 def report(over):
-    while not over.wait(0.2):
-        print("all is well", flush=True)
+    with open(os.devnull, "w") as file:  # how often depends on the time that all takes
+        while not over.wait(0.2):
+            print("all is well", file=file, flush=True)
 
 if __name__ == "__main__":
     over = threading.Event()
