@@ -18,7 +18,7 @@ namespace mprun {
 
 class AppendFile {
  public:
-  static constexpr std::size_t kFlushBytes = std::size_t{64} * 1024;
+  static constexpr std::size_t kFlushBytes = std::size_t{512} * 1024;  ///< a file of large pieces costs a tenth less
 
   /// Creates or empties the file; `option` is the command-line option that error messages name as the cure.
   [[nodiscard]] static Result<AppendFile> create(const std::string& path, const char* option);

@@ -28,7 +28,9 @@ void cut_command(std::string& out, std::size_t begin) {
 /// Escapes what would break the table, from `begin` on, as two characters each; may stop after the longest command.
 void escape_command(std::string& out, std::size_t begin) {
   const auto breaks = [](char c) { return c == '\t' || c == '\n' || c == '\r'; };
-  if (std::none_of(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(), breaks)) return;
+  const std::string_view command = std::string_view(out).substr(begin);
+  const auto has = [command](char c) { return command.find(c) != command.npos; };
+  if (!has('\t') && !has('\n') && !has('\r')) return;
   const std::string raw = out.substr(begin, JoblogWriter::kLongestCommand + 1);
   out.resize(begin);
   for (const char c : raw) {

@@ -147,12 +147,13 @@ void Supervisor::wind_down() {
 // --- events in, actions out ---
 
 void Supervisor::post(const Event& event, Ending ending) {
-  posted_.emplace_back(event, std::move(ending));
-  if (stepping_) return;
-  stepping_ = true;
-  while (!posted_.empty()) {
-    auto [next, its_ending] = std::move(posted_.front());
-    posted_.pop_front();
+  if (std::exchange(stepping_, true)) {
+    posted_.emplace_back(event, std::move(ending));
+    return;
+  }
+  step({monotonic_now(), event}, &ending);
+  for (; !posted_.empty(); posted_.pop_front()) {
+    auto& [next, its_ending] = posted_.front();
     step({monotonic_now(), next}, &its_ending);
   }
   stepping_ = false;

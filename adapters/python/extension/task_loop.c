@@ -43,6 +43,18 @@ static int64_t read_clock(clockid_t clock) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* The wall clock at `now` of the monotonic one. Short tasks share a reading, unless it was interrupted: then it is as
+ * late as it took. */
+static int64_t wall_clock(int64_t now) {
+  enum { SHARED = 1000000, INTERRUPTED = 10000 }; /* ns */
+  static int64_t read_at, ahead;
+  if (now - read_at > SHARED) {
+    ahead = read_clock(CLOCK_REALTIME) - now;
+    read_at = read_clock(CLOCK_MONOTONIC) - now < INTERRUPTED ? now : 0;
+  }
+  return now + ahead;
+}
+
 /* Sets the task's number and attempt in the environment, for getenv and os.environ alike. */
 static int name_task(struct task_loop* loop, const struct mprun_task* task) {
   task_loop_current = (struct task_loop_place){(int64_t)task->task, task->attempt};
@@ -140,8 +152,8 @@ static int append_exception(struct task_loop* loop) {
 /* Runs one task from input to written result. -1: the loop cannot go on. */
 static int run_task(struct task_loop* loop, const struct mprun_task* task, uint32_t position, PyObject* input) {
   if (name_task(loop, task) < 0) return -1;
-  struct mprun_result result = {position, 0, read_clock(CLOCK_REALTIME), 0, 0, 0};
   const int64_t began = read_clock(CLOCK_MONOTONIC);
+  struct mprun_result result = {position, 0, wall_clock(began), 0, 0, 0};
   const size_t prefix = sizeof(struct mprun_frame) + sizeof result;
   loop->out.size = 0;
   if (byte_buffer_reserve(&loop->out, prefix) < 0) return -1;
