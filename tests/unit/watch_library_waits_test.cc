@@ -122,6 +122,8 @@ constexpr const char* kDistributed = "/usr/lib/python3/dist-packages/torch/distr
 TEST(LibraryWaits, KnowsLoopsThatLookBetweenSleeps) {
   EXPECT_STREQ(looks_between_sleeps({{kDistributed, 5, "_store_based_barrier"}, {"train.py", 3, "main"}}),
                "whether all ranks have come");
+  EXPECT_STREQ(looks_between_sleeps({{kDistributed, 669, "_create_gloo_process_group"}, {"train.py", 3, "main"}}),
+               "whether all ranks have come");
   EXPECT_STREQ(looks_between_sleeps({{"/home/me/.venv/lib/filelock/_api.py", 5, "BaseFileLock.acquire"}}),
                "whether a file's lock is free");
   EXPECT_STREQ(looks_between_sleeps({{"/torch/distributed/elastic/rendezvous/utils.py", 161, "_delay"}}),

@@ -34,6 +34,7 @@ TEST(Spins, AreCallsOfMpi) {
   EXPECT_EQ(call("PMPI_Recv (libmpi.so.40)"), "MPI_Recv");
   EXPECT_EQ(call("MPI_Barrier (libmpi.so.40)"), "MPI_Barrier");
   EXPECT_EQ(call("ompi_mpi_finalize (libmpi.so.40)"), "MPI_Finalize");
+  EXPECT_EQ(call("ompi_mpi_finalize (libopen_mpi.so.40)"), "MPI_Finalize") << "Open MPI 6";
   EXPECT_EQ(call("PMPI_Init_thread (libmpi.so.40)"), "MPI_Init_thread");
   for (const char* looks : {"PMPI_Test", "MPI_Testall", "PMPI_Iprobe", "MPI_Improbe", "MPI_Irecv", "PMPI_Ibarrier",
                             "MPI_Wtime", "MPI_Reduce_local", "MPI_Initialized", "MPI_Send_init"}) {

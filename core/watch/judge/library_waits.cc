@@ -48,6 +48,7 @@ constexpr std::array kSleepLoops = {
     SleepLoop{{"/torch/distributed/rendezvous.py", "_create_c10d_store"}, kLooksForRanks},
     // With a store in a file, in which gloo looks for the addresses of other ranks every 10 ms (FileStore.cpp).
     SleepLoop{{"/torch/distributed/distributed_c10d.py", "_new_process_group_helper"}, kLooksForRanks},
+    SleepLoop{{"/torch/distributed/distributed_c10d.py", "_create_gloo_process_group"}, kLooksForRanks},  // torch 2.14
     // torchrun: every second; the second one for --rdzv_backend=c10d.
     SleepLoop{{"/torch/distributed/elastic/rendezvous/static_tcp_rendezvous.py", "StaticTCPRendezvous.next_rendezvous"},
               kLooksForNodes},
