@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -70,9 +71,21 @@ def why_not_importable(source: Path) -> str:
     """Why a program cannot be run here if it is in Python; "" if it can."""
     if source.suffix != ".py":
         return ""
-    imported = re.findall(r"^ *(?:import|from) (\w+)", source.read_text(encoding="utf-8"), re.MULTILINE)
+    text = source.read_text(encoding="utf-8")
+    imported = re.findall(r"^ *(?:import|from) (\w+)", text, re.MULTILINE)
     missing = [name for name in OPTIONAL_PACKAGES if name in imported and find_spec(name) is None]
-    return f"{missing[0]} is not installed" if missing else ""
+    if missing:
+        return f"{missing[0]} is not installed"
+    return "torch was built without TensorPipe" if "init_rpc(" in text and not _has_tensorpipe() else ""
+
+
+@functools.cache
+def _has_tensorpipe() -> bool:
+    """Whether torch has the transport of its rpc. To import torch takes seconds."""
+    torch = find_spec("torch")
+    assert torch is not None and torch.origin is not None
+    library = Path(torch.origin).parent / "lib/libtorch_python.so"
+    return b"_TensorPipeRpcBackendOptionsBase" in library.read_bytes()
 
 
 def build(

@@ -71,7 +71,7 @@ def inspect_until_it_hangs(run_mprun: RunCommand, pid: int) -> dict[str, Any]:
     return harness.wait_until(look, PATIENCE, "a hang")
 
 
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", list(cases()))
 def test_is_found_in_a_plain_program(
     run_mprun: RunCommand, runner: Runner, tmp_path: Path, case: Case
 ) -> None:
