@@ -37,8 +37,8 @@ class Case:
     start_method: str | None = None  # for a program that takes one; each is a case of its own
     # Its state once it hangs: "still", "stopped", "moving": only main is at rest,
     # "polling": main too wakes up again and again,
-    # "spinning": as "moving", and Python cannot report where its threads are, or "beside": main
-    # goes on with its work, so that mprun reports it and ends nothing.
+    # "spinning": as "moving", and Python cannot report where its threads are, "working": as "moving",
+    # or "beside": main moves and the rest does not. Of the last two mprun ends nothing: their work goes on.
     rest: str = "still"
     adapters: str = ""  # MPRUN_ADAPTERS, where an adapter would cure it
     mended: tuple[str, str] | None = None  # "Python" or a package, and the first version with which it does not hang
@@ -52,6 +52,15 @@ class Case:
     @property
     def source(self) -> Path:
         return CASES / self.program
+
+    @property
+    def only_main_rests(self) -> bool:
+        return self.rest in ("moving", "spinning", "working")
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether mprun ends it once it has reported it."""
+        return self.rest not in ("working", "beside")
 
     def line_of(self, mark: str) -> int | None:
         """The line of the program that has this mark, counted from 1."""
@@ -234,8 +243,8 @@ _VARIANTS = [
     Case("dataloader_worker_finished.py", DEADLOCK, PIPE_CYCLE, DATALOADER),
     # Sometimes its other thread waits instead of spinning.
     Case("pool_callback_raises.py", STALLED + DEADLOCK, ("pool-helper-lost",), POOL_JOIN, rest="spinning"),
-    Case("grpc_in_forked_child.py", STALLED, (*LOST_THREAD, "gil-held"), (*POOL_MAP, "BaseContext.Pool")),
-    Case("pool_worker_killed_beside_thread.py", STALLED, DIED, POOL_MAP),
+    Case("grpc_in_forked_child.py", STALLED, (*LOST_THREAD, "gil-held"), (*POOL_MAP, "BaseContext.Pool"), rest="moving"),
+    Case("pool_worker_killed_beside_thread.py", STALLED, DIED, POOL_MAP, rest="moving"),
     Case("pool_callback_asks_pool.py", STALLED + DEADLOCK, ("task-waits-in-own-pool",), POOL_MAP, rest="moving"),
     Case("pool_setstate_raises.py", STALLED, ("pool-helper-lost",), POOL_MAP, rest="spinning"),
     Case("tcp_both_read.py", DEADLOCK, PIPE_CYCLE),
@@ -246,7 +255,7 @@ _VARIANTS = [
     Case("shell_beside_monitor.sh", PERHAPS_PARTIAL, LOCK_CYCLE, rest="moving"),
     Case("bash_beside_monitor.bash", PERHAPS_PARTIAL, LOCK_CYCLE, rest="moving"),
     Case("poll_beside_worker.py", STALLED, ("pipe-never-closed",), PROCESS_JOIN, rest="moving"),
-    Case("pair_beside_worker.py", STALLED, PIPE_CYCLE, rest="beside"),
+    Case("pair_beside_worker.py", STALLED, PIPE_CYCLE, rest="working"),
     Case("stuck_beside_idle.py", STALLED, LOCK_CYCLE, PROCESS_JOIN, rest="moving"),
     Case("busy_closes_pipe.py", PERHAPS_PARTIAL, ("pipe-never-closed",), PROCESS_JOIN, rest="moving"),
     Case("mutex_twice_before_alarm.c", DEADLOCK, LOCK_CYCLE, compiler="gcc"),

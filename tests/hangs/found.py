@@ -54,8 +54,8 @@ def start(runner: harness.Runner, case: Case, folder: Path) -> tuple[Running, Pa
 
 
 def finish(case: Case, running: Running, report: Path, timeout: float = 120) -> Found:
-    """Waits until mprun has ended the case, or reported it: a case that hangs beside main is not ended."""
-    if case.rest == "beside":
+    """Waits until mprun has ended the case, or reported it where it ends nothing."""
+    if not case.is_ended:
         harness.wait_until(lambda: report.is_file() or running.process.poll() is not None, timeout)
         running.send_signal(signal.SIGTERM)
     run = running.wait(timeout)
@@ -65,7 +65,7 @@ def finish(case: Case, running: Running, report: Path, timeout: float = 120) -> 
 
 def complaints(found: Found) -> Iterator[str]:
     """Everything that is wrong."""
-    if found.run.returncode != (TERMINATED if found.case.rest == "beside" else GAVE_UP):
+    if found.run.returncode != (GAVE_UP if found.case.is_ended else TERMINATED):
         yield f"mprun ended with {found.run.returncode}"
     if "done" in found.run.stdout:
         yield "the program came to its end"

@@ -71,7 +71,7 @@ class Rests:
     """Finds the longest time for which the program was at rest, by looking at it again and again."""
 
     def __init__(self, case: Case, running: Running) -> None:
-        self._main_only = case.rest in ("moving", "spinning")
+        self._main_only = case.only_main_rests
         self._beside = case.rest == "beside"
         self._running = running
         self._before: dict[str, str] | None = None

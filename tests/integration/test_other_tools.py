@@ -61,7 +61,8 @@ def rows() -> list[tuple[str, str]]:
 
 def theirs(call: str, folder: Path) -> subprocess.CompletedProcess[str]:
     if re.match(r"(parallel|xargs|torchrun) ", call):
-        words: list[str] = ["bash", "-c", call]
+        # torch 1.13 does not know the option with a hyphen.
+        words: list[str] = ["bash", "-c", call.replace("--max-restarts", "--max_restarts")]
     else:
         (folder / "theirs.py").write_text(PYTHON.format(call=call), encoding="utf-8")
         words = [sys.executable, "theirs.py"]
