@@ -85,8 +85,8 @@ def test_is_found_in_a_plain_program(
     assert (NOT_PROVED in explanation) == (verdict == "stalled")
     assert [note for note in report["notes"] if note.startswith(NOT_KNOWN)], report["notes"]
     text = run_mprun("inspect", "--wait", str(PATIENCE), str(running.pid))
-    assert text.returncode == (0 if verdict == "stalled" else 1)
-    assert text.stdout.startswith(f"{verdict}: ")
+    assert text.returncode == (0 if verdict == "stalled" else 1), text.stdout
+    assert text.stdout.startswith(f"{verdict}: "), text.stdout
     assert f"({cause})" in text.stdout and NOT_KNOWN in text.stdout
     running.stop()
 
