@@ -18,7 +18,8 @@ namespace mprun {
 
 class AppendFile {
  public:
-  static constexpr std::size_t kFlushBytes = std::size_t{512} * 1024;  ///< a file of large pieces costs a tenth less
+  /// In pieces of 64 KiB, a job of a million trivial tasks took a tenth longer.
+  static constexpr std::size_t kFlushBytes = std::size_t{512} * 1024;
 
   /// Creates or empties the file; `option` is the command-line option that error messages name as the cure.
   [[nodiscard]] static Result<AppendFile> create(const std::string& path, const char* option);

@@ -55,6 +55,7 @@ class Case:
 
     @property
     def only_main_rests(self) -> bool:
+        """Whether other threads or processes of it go on."""
         return self.rest in ("moving", "spinning", "working")
 
     @property

@@ -43,8 +43,8 @@ static int64_t read_clock(clockid_t clock) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* The wall clock at `now` of the monotonic one. Short tasks share a reading, unless it was interrupted: then it is as
- * late as it took. */
+/* The wall clock when the monotonic clock shows `now`. Tasks of the same millisecond share one reading; a reading
+ * during which this thread was interrupted is late, and is used once only. */
 static int64_t wall_clock(int64_t now) {
   enum { SHARED = 1000000, INTERRUPTED = 10000 }; /* ns */
   static int64_t read_at, ahead;

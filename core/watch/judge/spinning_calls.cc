@@ -15,7 +15,7 @@ struct SpinningLibrary {
 };
 constexpr std::array kLibraries = {
     SpinningLibrary{"libmpi.so", "MPI_", "Open MPI: opal_progress() until a request is complete"},
-    SpinningLibrary{"libopen_mpi.so", "MPI_", "Open MPI 6: what libmpi.so calls, and jumps to"},
+    SpinningLibrary{"libopen_mpi.so", "MPI_", "Open MPI 6: the functions that libmpi.so jumps to"},
     SpinningLibrary{"libmpich.so", "MPI_", "MPICH: MPID_Progress_wait()"},
 };
 // The calls of MPI that wait for what other ranks do. All others go on by themselves: MPI_Test, MPI_Irecv, MPI_Wtime.

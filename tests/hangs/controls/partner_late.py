@@ -40,7 +40,7 @@ async def read_from_grandchild() -> None:
     command = f"sleep {seconds} & echo started"
     child = await asyncio.create_subprocess_shell(command, stdout=asyncio.subprocess.PIPE)
     await child.wait()
-    child._transport.close()  # or it may complain that its loop is closed, when that is over
+    child._transport.close()  # else CPython 3.11 may complain at exit that the loop is closed
 
 
 def take(lock) -> None:
