@@ -139,16 +139,17 @@ std::optional<std::string> TensorFiles::check_file(Gathered* gathered_file, cons
   const Gathered& gathered = *gathered_file;
   const std::string name(claim.name);
   const std::string file = shown(name + ".npy");
-  struct stat info {};
-  if (fstatat(folder_.get(), (name + ".npy").c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+  struct statx info {};
+  // Not the times: since Linux 6.13 each write after such a question stores a new one.
+  constexpr unsigned kWanted = STATX_TYPE | STATX_INO | STATX_SIZE;
+  if (statx(folder_.get(), (name + ".npy").c_str(), AT_SYMLINK_NOFOLLOW, kWanted, &info) != 0) {
     note_error(errno);
     return file + " cannot be read: " + std::strerror(errno);
   }
-  if (info.st_ino != gathered.inode || !S_ISREG(info.st_mode)) return file + " was replaced while the job ran";
+  if (info.stx_ino != gathered.inode || !S_ISREG(info.stx_mode)) return file + " was replaced while the job ran";
   std::uint64_t needed = 0;
   if (__builtin_mul_overflow(claim.end, gathered.row_bytes, &needed) ||
-      __builtin_add_overflow(needed, gathered.header.data_offset, &needed) ||
-      needed > static_cast<std::uint64_t>(info.st_size)) {
+      __builtin_add_overflow(needed, gathered.header.data_offset, &needed) || needed > info.stx_size) {
     return file + " ends before row " + std::to_string(claim.end) + ", which the task claims to have written";
   }
   pending_->rows.emplace_back(gathered_file, Rows{claim.begin, claim.end});

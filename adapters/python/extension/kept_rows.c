@@ -24,8 +24,7 @@ static struct {
   Py_ssize_t shape[MOST_AXES];
   Py_ssize_t bytes;
   int fd;
-  dev_t device; /* of the file: a task may close the descriptor, and then open another file */
-  ino_t inode;
+  struct statx file; /* a task may close the descriptor, and then open another file */
   int64_t offset;
 } kept;
 
@@ -47,15 +46,20 @@ static int take_memory(PyObject* value, bool has_numpy, Py_buffer* memory) {
   return 0;
 }
 
-static bool is_same_file(int fd, dev_t device, ino_t inode) {
-  struct stat info;
-  return fstat(fd, &info) == 0 && info.st_dev == device && info.st_ino == inode && info.st_nlink > 0;
+/* Does not ask for the times: since Linux 6.13 each write after such a question stores a new one. */
+static bool identify(int fd, struct statx* file) {
+  return statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_NLINK, file) == 0;
+}
+
+static bool is_kept_file_open(void) {
+  struct statx now;
+  return identify(kept.fd, &now) && now.stx_dev_major == kept.file.stx_dev_major &&
+         now.stx_dev_minor == kept.file.stx_dev_minor && now.stx_ino == kept.file.stx_ino && now.stx_nlink > 0;
 }
 
 static void keep(PyObject* value, const Py_buffer* memory, bool has_numpy, int fd, int64_t offset) {
-  struct stat info;
   if (memory->ndim > MOST_AXES || memory->format == NULL || strlen(memory->format) >= LONGEST_FORMAT) return;
-  if (fstat(fd, &info) != 0) return;
+  if (!identify(fd, &kept.file)) return;
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
   if (own < 0) return;
   kept.type = Py_NewRef((PyObject*)Py_TYPE(value));
@@ -65,8 +69,6 @@ static void keep(PyObject* value, const Py_buffer* memory, bool has_numpy, int f
   for (int i = 0; i < memory->ndim; ++i) kept.shape[i] = memory->shape[i];
   kept.bytes = memory->len;
   kept.fd = own;
-  kept.device = info.st_dev;
-  kept.inode = info.st_ino;
   kept.offset = offset;
 }
 
@@ -103,7 +105,7 @@ static bool is_alike(const Py_buffer* memory) {
 static bool write_row(const Py_buffer* memory, uint64_t task) {
   int64_t at = 0;
   if (__builtin_mul_overflow(task, memory->len, &at) || __builtin_add_overflow(at, kept.offset, &at)) return false;
-  if (!is_same_file(kept.fd, kept.device, kept.inode)) return false;
+  if (!is_kept_file_open()) return false;
   ssize_t done = 0, count = 1;
   Py_BEGIN_ALLOW_THREADS;
   for (; done < memory->len && count > 0; done += count) {
