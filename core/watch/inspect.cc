@@ -24,6 +24,8 @@ constexpr int kMostSamples = 8;
 constexpr const char* kInspect = "inspect";  // the command that messages name
 // How long a Watcher looks before the next inspection: a stall of threads that poll takes it about four seconds.
 constexpr Nanos kWatchTime = 6 * kNanosPerSecond;
+// A loop that polls may not be waiting at the moment of a look. So `live` needs as many in a row that suspect nothing.
+constexpr int kCalmLooks = 2;
 constexpr const char* kNotKnown =
     "without mprun's preload library it is not known which processes died, which threads forked, what signal handlers "
     "do, and which alarms are set";
@@ -308,11 +310,15 @@ Result<Inspection> inspect_patiently(ProcSource* proc, pid_t pid, Nanos patience
   TreeWatch watch(proc, pid, *nothing);
   auto found = inspect_once(proc, pid, *nothing);
   const Nanos until = monotonic_now() + patience;
-  while (found && !is_sure(*found) && monotonic_now() < until) {
-    if (auto hang = watch.look_until(std::min(until, monotonic_now() + kWatchTime))) {
-      if (is_proved_hang(*hang)) found->moving = hang->verdict != HangVerdict::kDeadlock;
-      found->hang = std::move(*hang);
-      break;
+  for (int calm = 0; found && !is_proved_hang(found->hang) && monotonic_now() < until;) {
+    calm = is_sure(*found) ? calm + 1 : 0;
+    if (calm == kCalmLooks) break;
+    if (calm == 0) {
+      if (auto hang = watch.look_until(std::min(until, monotonic_now() + kWatchTime))) {
+        if (is_proved_hang(*hang)) found->moving = hang->verdict != HangVerdict::kDeadlock;
+        found->hang = std::move(*hang);
+        break;
+      }
     }
     found = inspect_once(proc, pid, *nothing);
   }

@@ -32,8 +32,9 @@ struct Inspection {
 /// read. Errors: there is no such process (kUsage), or it may not be inspected (kAccess); the message says what to do.
 [[nodiscard]] Result<Inspection> inspect_process(ProcSource* proc, pid_t pid);
 
-/// Looks again until it is sure, or `patience` is over since the first look; in between a Watcher looks as it does for
-/// a job, so that it also finds orphaned locks and stalls. Errors as above, also if the process ends meanwhile.
+/// Looks again until a hang is proved, two looks in a row are sure that there is none, or `patience` is over since the
+/// first look; in between a Watcher looks as it does for a job, so that it also finds orphaned locks and stalls. Errors
+/// as above, also if the process ends meanwhile.
 [[nodiscard]] Result<Inspection> inspect_patiently(ProcSource* proc, pid_t pid, Nanos patience);
 
 /// Inspects what is below `root`. The caller supplies the boundary and the history.

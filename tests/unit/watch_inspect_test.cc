@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <functional>
+#include <utility>
 
 #include "fake_process.h"
 #include "os/fd.h"
@@ -226,6 +228,45 @@ TEST(Inspect, LooksUntilAMovingTreeIsStuck) {
   const auto live = live_proc();
   const auto found = inspect_patiently(live.get(), child.pid(), 60 * kNanosPerSecond);
   ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->hang.verdict, HangVerdict::kDeadlock);
+}
+
+/// The live system; calls `then` when an inspection of the process has judged its samples and asks whether it is there.
+class AfterALook : public ProcRecorder {
+ public:
+  AfterALook(ProcSource* live, pid_t pid, std::function<void()> then)
+      : ProcRecorder(live), pid_(std::to_string(pid)), then_(std::move(then)) {}
+  [[nodiscard]] std::optional<std::string> read(const std::string& path) override {
+    if (path == pid_ + "/status" && samples_ >= 4 && then_) std::exchange(then_, nullptr)();
+    return ProcRecorder::read(path);
+  }
+  [[nodiscard]] std::optional<std::vector<std::string>> list(const std::string& path) override {
+    if (path == pid_ + "/task") ++samples_;
+    return ProcRecorder::list(path);
+  }
+  [[nodiscard]] bool has_called() const { return !then_; }
+
+ private:
+  std::string pid_;
+  std::function<void()> then_;
+  int samples_ = 0;
+};
+
+TEST(Inspect, LooksTwiceBeforeItTrustsATreeAtRest) {
+  if (kNeverRests) GTEST_SKIP() << "the thread sanitizer has a thread that never rests";
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const Fd reads(ends[0]);
+  Fd writes(ends[1]);
+  const ForkedChild child([&] {
+    char byte = 0;
+    if (read(reads.get(), &byte, 1) == 1) read_own_pipe();
+  });
+  const auto live = live_proc();
+  AfterALook proc(live.get(), child.pid(), [&writes] { (void)!write(writes.get(), "", 1); });
+  const auto found = inspect_patiently(&proc, child.pid(), 60 * kNanosPerSecond);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(proc.has_called());
   EXPECT_EQ(found->hang.verdict, HangVerdict::kDeadlock);
 }
 
