@@ -102,14 +102,20 @@ std::string chosen_state(const std::string& text) {
 
 MachineFeature huge_pages() {
   constexpr const char* kFile = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
-  MachineFeature feature{"huge pages", true, false, chosen_state(file_contents(kFile)), "", ""};
-  if (feature.value == "not known") {
-    feature.use = "this kernel offers none for shared memory";
-  } else if (feature.value == "never" || feature.value == "deny") {
+  const std::string state = chosen_state(file_contents(kFile));
+  const HugePagePool pool = huge_page_pool();
+  MachineFeature feature{"huge pages", true, false, state, "", ""};
+  if (pool.page_bytes != 0) {
+    feature.value += "; " + std::to_string(pool.free) + " free of " + size_text(pool.page_bytes) + " in the pool";
+  }
+  if (state == "not known") {
+    feature.use = "this kernel offers none for shared memory by itself";
+  } else if (state == "never" || state == "deny") {
     feature.use = std::string("for shared tensors, if root allows them: echo advise > ") + kFile;
   } else {
-    feature.use = "shared tensors are in pages of 2 MiB: fewer faults, faster access";
+    feature.use = "shared tensors are in huge pages: fewer faults, faster access";
   }
+  if (pool.free > 0) feature.use += "; \"huge_pages\": \"hugetlb\" takes them from the pool";
   return feature;
 }
 

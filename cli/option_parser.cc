@@ -46,6 +46,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--membind", "/membind", "on|off", "memory of a worker's own memory node only"},
     FieldOption{"--interleave", "/interleave", "on|off", "spread what all workers read over memory nodes"},
     FieldOption{"--allocator", "/allocator", "system|jemalloc|tcmalloc|mimalloc", "who allocates memory in workers"},
+    FieldOption{"--huge-pages", "/huge_pages", "transparent|hugetlb", "where the pages of shared tensors come from"},
     FieldOption{"--shard", "/shard", "I/N", "run the I-th of N parts of the tasks, below --output DIR"},
     FieldOption{"--balance", "/balance", "static|dynamic", "shards have their tasks from the start, or claim them"},
     FieldOption{"--progress", "/progress", "auto|always|never", "progress on stderr"},

@@ -50,6 +50,7 @@ constexpr std::array kFields = {
     Row{"/membind", kJob | kKindPlaces},
     Row{"/interleave", kJob | kPython, true},
     Row{"/allocator", kJob | kDoctorScriptPlace | kKindPlaces},
+    Row{"/huge_pages", kJob | kPython, true},
     Row{"/output/dir", (kJob & ~kResumePlace) | kKindPlaces},
     Row{"/output/tensors", kJob | kPython, true},
     Row{"/output/pad", kJob | kPython, true},

@@ -291,6 +291,10 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   add_memory("interleave", !spec.interleave_nodes.empty(), to_string(spec.interleave_nodes));
   add("allocator", job.text("/allocator") + (spec.allocator_library.empty() ? "" : ", " + spec.allocator_library),
       layers.origin("/allocator"));
+  if (!spec.shared.empty()) {
+    const std::string page = spec.hugetlb ? ", pages of " + size_text(job.around.huge_page_bytes) : "";
+    add("huge_pages", job.text("/huge_pages") + page, layers.origin("/huge_pages"));
+  }
   if (spec.shard) {
     const std::string& source = spec.allocation.shard_source;
     add("shard", to_string(*spec.shard), layers.origin("/shard", source));

@@ -34,7 +34,9 @@ struct Surroundings {
   bool stdin_is_terminal = false;
   std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();  ///< that can still be used
   std::string memory_source;                                               ///< where that comes from, for messages
-  Allocation allocation;                                                   ///< recognise() of `env`
+  std::uint64_t huge_page_bytes = 0;  ///< of the kernel's reserved pool (hugetlbfs); 0: it has none
+  std::uint64_t free_huge_pages = 0;  ///< of that pool
+  Allocation allocation;              ///< recognise() of `env`
 };
 
 /// What decides where workers run, kept for jobs that turn out to have fewer tasks than workers.

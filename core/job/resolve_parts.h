@@ -56,7 +56,8 @@ struct Resolving {
 [[nodiscard]] Result<void> resolve_arrays(Resolving& job, const std::string& kind);
 /// A human-readable description of the arrays: files, names, rows.
 [[nodiscard]] std::string describe_arrays(const ArraysInput& inputs);
-/// shared: dtype, shape and place of each tensor; their sum must fit into the available memory.
+/// shared: dtype, shape and place of each tensor; their sum must fit into the available memory, or, by huge_pages, into
+/// the kernel's reserved pool.
 [[nodiscard]] Result<void> resolve_shared(Resolving& job);
 /// A human-readable description of the shared tensors: names, dtypes, shapes, size.
 [[nodiscard]] std::string describe_shared(const std::vector<SharedTensor>& tensors);

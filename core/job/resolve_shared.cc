@@ -165,6 +165,22 @@ Result<void> check_memory(const Resolving& job, std::uint64_t bytes) {
                               "which are not kept in memory");
 }
 
+Result<void> check_huge_pages(const Resolving& job, std::uint64_t bytes) {
+  const std::uint64_t page = job.around.huge_page_bytes;
+  if (page == 0) {
+    return job.layers.error("/huge_pages",
+                            "found \"hugetlb\", but this kernel has no pool of huge pages\n  use \"transparent\"");
+  }
+  const std::uint64_t needed = std::max<std::uint64_t>(1, bytes / page + (bytes % page != 0 ? 1 : 0));
+  if (needed <= job.around.free_huge_pages) return {};
+  return job.layers.error("/huge_pages",
+                          "found \"hugetlb\", but the shared tensors take " + std::to_string(needed) +
+                              (needed == 1 ? " page of " : " pages of ") + size_text(page) + ", and the pool has " +
+                              std::to_string(job.around.free_huge_pages) +
+                              " free\n  make it larger as root (sysctl vm.nr_hugepages=N, of all its pages), or use "
+                              "\"transparent\"");
+}
+
 }  // namespace
 
 Result<void> resolve_shared(Resolving& job) {
@@ -184,7 +200,8 @@ Result<void> resolve_shared(Resolving& job) {
     if (Result<void> resolved = resolve_one(entry, &end); !resolved) return resolved;
     job.spec.shared.push_back(std::move(entry.tensor));
   }
-  return check_memory(job, end);
+  job.spec.hugetlb = job.text("/huge_pages") == "hugetlb";
+  return job.spec.hugetlb ? check_huge_pages(job, end) : check_memory(job, end);
 }
 
 std::string describe_shared(const std::vector<SharedTensor>& tensors) {

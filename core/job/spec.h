@@ -171,6 +171,7 @@ struct JobSpec {
   std::vector<CpuList> worker_cpus;            ///< what each slot is bound to, in their order; empty: none is bound
   std::vector<std::vector<int>> worker_nodes;  ///< memory nodes that each slot's memory comes from; empty: any
   std::vector<int> interleave_nodes;      ///< over which the memory that all workers read is spread; empty: as it comes
+  bool hugetlb = false;                   ///< shared tensors lie in huge pages of the kernel's reserved pool
   std::string binding_reason;             ///< why they are bound so, or are not, human-readable
   bool threads_explicit = false;          ///< threads_per_worker was set: it overrides OMP_NUM_THREADS and the like
   std::string allocator_library;          ///< absolute path of what is preloaded; empty: the C library allocates

@@ -29,12 +29,12 @@ NodeMask node_mask(const std::vector<int>& nodes) {
 
 bool bind_memory(const NodeMask& nodes) { return syscall(SYS_set_mempolicy, MPOL_BIND, nodes.data(), kMaxNode) == 0; }
 
-Result<void> interleave_file(int fd, std::size_t bytes, const std::vector<int>& nodes) {
+Result<void> interleave_file(int fd, const std::vector<int>& nodes) {
   const NodeMask mask = node_mask(nodes);
   // The kernel keeps the policy with the file, not with this mapping.
-  const MemoryMapping mapped(fd, bytes);
+  const MemoryMapping mapped(fd);
   if (mapped.data() == nullptr) return system_error("cannot map memory to interleave it", errno);
-  const bool done = syscall(SYS_mbind, mapped.data(), bytes, MPOL_INTERLEAVE, mask.data(), kMaxNode, 0) == 0;
+  const bool done = syscall(SYS_mbind, mapped.data(), mapped.bytes(), MPOL_INTERLEAVE, mask.data(), kMaxNode, 0) == 0;
   if (!done) return system_error("cannot interleave memory (\"interleave\")", errno);
   return {};
 }

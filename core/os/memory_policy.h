@@ -21,6 +21,6 @@ using NodeMask = std::array<unsigned long, 16>;
 [[nodiscard]] bool bind_memory(const NodeMask& nodes);
 
 /// Spreads the pages of a memory file over the nodes, page by page, whoever touches them first.
-[[nodiscard]] Result<void> interleave_file(int fd, std::size_t bytes, const std::vector<int>& nodes);
+[[nodiscard]] Result<void> interleave_file(int fd, const std::vector<int>& nodes);
 
 }  // namespace mprun

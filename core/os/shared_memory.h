@@ -14,24 +14,33 @@ namespace mprun {
 /// after "/memfd:".
 [[nodiscard]] Result<Fd> create_memory_file(const char* name, std::size_t bytes);
 
+/// The same in huge pages of the kernel's reserved pool (hugetlbfs), of the default size; as large as a whole number of
+/// them. No page is taken from the pool yet. Errors: this kernel has no such pool.
+[[nodiscard]] Result<Fd> create_huge_memory_file(const char* name, std::size_t bytes);
+
+/// Takes all pages of a file of create_huge_memory_file() from the pool, so that no access to them fails. Errors: the
+/// pool, or this process's share of it, has too few.
+[[nodiscard]] Result<void> take_huge_pages(const char* name, int fd);
+
 /// The path by which any process that may trace us can open a descriptor of ours, as long as it is open.
 [[nodiscard]] std::string path_of_descriptor(int fd);
 
-/// A memory file, mapped for reading and writing as long as this lives. Where the kernel offers huge pages for shared
-/// memory (transparent_hugepage/shmem_enabled), pages that are first touched by this mapping are huge.
+/// All of a memory file, mapped for reading and writing as long as this lives. Where the kernel offers huge pages for
+/// shared memory (transparent_hugepage/shmem_enabled), pages that are first touched by this mapping are huge.
 class MemoryMapping {
  public:
-  MemoryMapping(int fd, std::size_t bytes);
+  explicit MemoryMapping(int fd);
   ~MemoryMapping();
   MemoryMapping(const MemoryMapping&) = delete;
   MemoryMapping& operator=(const MemoryMapping&) = delete;
 
   /// nullptr: it could not be mapped; after the constructor, errno says why.
   [[nodiscard]] char* data() const { return data_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
   char* data_ = nullptr;
-  std::size_t bytes_;
+  std::size_t bytes_ = 0;
 };
 
 class SharedMemory {

@@ -51,4 +51,13 @@ MemoryRoom memory_room(const std::string& root) {
   return room;
 }
 
+HugePagePool huge_page_pool(const std::string& root) {
+  const std::string facts = file_contents(root + "/proc/meminfo");
+  const auto number = [&facts](const char* name) { return number_after(facts, name).value_or(0); };
+  const std::uint64_t free = number("HugePages_Free:"), claimed = number("HugePages_Rsvd:");
+  const std::uint64_t most_added = first_number(root + "/proc/sys/vm/nr_overcommit_hugepages").value_or(0);
+  const std::uint64_t added = number("HugePages_Surp:");
+  return {number("Hugepagesize:") * 1024, free - std::min(free, claimed) + most_added - std::min(most_added, added)};
+}
+
 }  // namespace mprun

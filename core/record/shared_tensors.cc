@@ -30,6 +30,7 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kLongestVariable = std::size_t{96} * 1024;  // the kernel takes 128 KiB, including the name
 constexpr std::uint64_t kHeaderRoom = 4096;                       // of a saved file, generously
 constexpr const char* kBfloat16 = "bfloat16";
+constexpr const char* kMemoryName = "mprun-shared";
 
 std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
@@ -116,24 +117,31 @@ Result<void> fill(const SharedTensor& tensor, char* memory) {
 
 }  // namespace
 
-Result<SharedTensors> SharedTensors::create(const std::vector<SharedTensor>& tensors, const std::vector<int>& nodes,
+Result<SharedTensors> SharedTensors::create(const std::vector<SharedTensor>& tensors, const SharedPlacement& placement,
                                             const std::string& output_dir) {
   SharedTensors shared;
   shared.tensors_ = tensors;
   if (tensors.empty()) return shared;
   if (auto room = check_room(tensors, output_dir); !room) return room.error();
-  auto memory = create_memory_file("mprun-shared", memory_bytes(tensors));
+  const std::uint64_t bytes = memory_bytes(tensors);
+  auto memory =
+      placement.hugetlb ? create_huge_memory_file(kMemoryName, bytes) : create_memory_file(kMemoryName, bytes);
   if (!memory) return memory.error();
   shared.memory_ = std::move(*memory);
-  if (!nodes.empty()) {
-    if (auto spread = interleave_file(shared.memory_.get(), memory_bytes(tensors), nodes); !spread)
-      return spread.error();
+  if (!placement.nodes.empty()) {
+    if (auto spread = interleave_file(shared.memory_.get(), placement.nodes); !spread) return spread.error();
+  }
+  if (placement.hugetlb) {  // a page that is missing later would end the process that touches it
+    if (auto taken = take_huge_pages(kMemoryName, shared.memory_.get()); !taken)
+      return usage_error("/huge_pages: " + taken.error().message +
+                         "\n  the pool of huge pages, or the share of it that a control group allows, is too small; "
+                         "use \"transparent\"");
   }
   if (shared.variable().size() > kLongestVariable) {
     return usage_error("/shared: there are more shared tensors than one variable can list (" +
                        std::to_string(tensors.size()) + ", at most some hundred)\n  put small ones together in one");
   }
-  const MemoryMapping mapped(shared.memory_.get(), memory_bytes(tensors));
+  const MemoryMapping mapped(shared.memory_.get());
   if (mapped.data() == nullptr) return system_error("cannot map the shared tensors", errno);
   for (const SharedTensor& tensor : tensors) {
     if (auto filled = fill(tensor, mapped.data() + tensor.offset); !filled) return filled.error();

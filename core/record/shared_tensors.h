@@ -18,12 +18,19 @@ namespace mprun {
 /// "fortran_order"}}; `path` is the same for all.
 inline constexpr const char* kSharedVariable = "MPRUN_SHARED";
 
+/// Where the memory of the tensors comes from.
+struct SharedPlacement {
+  std::vector<int> nodes;  ///< over which its pages are spread; empty: as they come
+  bool hugetlb = false;    ///< from the kernel's reserved pool of huge pages
+};
+
 class SharedTensors {
  public:
   /// Fills a memory file with the initial values of the tensors. `output_dir` is where they will be saved, and need not
-  /// exist yet. kUsage errors: a file that became shorter, no space to save them, more than one variable can hold.
+  /// exist yet. kUsage errors: a file that became shorter, no space to save them, more than one variable can hold, too
+  /// few huge pages.
   [[nodiscard]] static Result<SharedTensors> create(const std::vector<SharedTensor>& tensors,
-                                                    const std::vector<int>& nodes, const std::string& output_dir);
+                                                    const SharedPlacement& placement, const std::string& output_dir);
 
   /// The value of MPRUN_SHARED; empty if there are no tensors.
   [[nodiscard]] std::string variable() const;

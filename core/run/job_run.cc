@@ -170,7 +170,7 @@ class JobRun {
 
   Result<void> open_run() {
     if (auto fits = fit_processes(&plan_.resolved, *tasks_.inputs); !fits) return fits;
-    auto shared = SharedTensors::create(spec_.shared, spec_.interleave_nodes,
+    auto shared = SharedTensors::create(spec_.shared, {spec_.interleave_nodes, spec_.hugetlb},
                                         spec_.output_dir.empty() ? current_directory() : spec_.output_dir);
     if (!shared) return shared.error();
     shared_.emplace(std::move(*shared));

@@ -55,6 +55,9 @@ Surroundings surroundings() {
   const MemoryRoom memory = memory_room();
   around.memory_bytes = memory.bytes;
   around.memory_source = memory.source;
+  const HugePagePool pool = huge_page_pool();
+  around.huge_page_bytes = pool.page_bytes;
+  around.free_huge_pages = pool.free;
   if (const auto it = around.env.find("MPRUN_DEVICE_ROOT"); it != around.env.end()) around.device_root = it->second;
   return around;
 }

@@ -1,12 +1,15 @@
-"""Shared tensors in pages of 2 MiB against pages of 4 KiB: filling them, and reading rows of them at random.
+"""Shared tensors in huge pages, transparent ones and of the reserved pool, against pages of 4 KiB: filling them, and
+reading rows of them at random.
 
-Changes the kernel's setting while it measures, so it needs root; puts it back in the end.
+Changes the kernel's settings while it measures, so it needs root; puts them back in the end. Filling the pool is not
+measured: root does it once.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -17,12 +20,36 @@ from bench import BENCH, Contender, Figures, Measurements, Unmeasured
 from bench import against, job_command, read_options, run_timed, show_megabytes, show_milliseconds
 
 SETTING = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
+POOL = Path("/proc/sys/vm/nr_hugepages")
 FLOATS_IN_ROW = 16
 TABLE_BYTES, SMALL_TABLE_BYTES = 2 << 30, 256 << 20
 MOST_WORKERS = 16
 
 
-def measure(state: str, table: Path, workers: int) -> Figures:
+def fill_pool(pages: int) -> None:
+    """Sets the size of the pool."""
+    try:
+        POOL.write_text(str(pages))
+    except OSError as error:
+        raise Unmeasured(f"{POOL}: {error.strerror}") from error
+    if int(POOL.read_text()) != pages:
+        raise Unmeasured(f"{POOL}: there is no memory for {pages} huge pages")
+
+
+def measure_pool(table: Path, workers: int) -> Figures:
+    """The same as measure(), with a table in the pool."""
+    size = re.search(r"^Hugepagesize: +([0-9]+) kB", Path("/proc/meminfo").read_text(), re.M)
+    if size is None:
+        raise Unmeasured("this kernel has no pool of huge pages")
+    before = int(POOL.read_text())
+    try:
+        fill_pool(before + table.stat().st_size // (int(size[1]) << 10) + 1)
+        return measure("never", table, workers, huge_pages="hugetlb")
+    finally:
+        fill_pool(before)
+
+
+def measure(state: str, table: Path, workers: int, **more: str) -> Figures:
     """Seconds until the first task begins, and the median over the workers of their two passes over the same rows."""
     try:
         SETTING.write_text(state)
@@ -36,6 +63,7 @@ def measure(state: str, table: Path, workers: int) -> Figures:
         "processes": workers,
         "start_method": "fork",
         "chunk_size": 1,
+        **more,
     }
     with job_command(spec) as (command, run_dir):
         began = time.time()
@@ -56,7 +84,8 @@ def main() -> None:
         numpy.save(table, numpy.ones((size // 4 // FLOATS_IN_ROW, FLOATS_IN_ROW), dtype="f4"))
         contenders = [
             Contender("4 KiB", lambda: measure("never", table, workers)),
-            Contender("2 MiB", lambda: measure("advise", table, workers)),
+            Contender("transparent", lambda: measure("advise", table, workers)),
+            Contender("hugetlb", lambda: measure_pool(table, workers)),
         ]
         try:
             found = Measurements(contenders, options.rounds, warm_up=True)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +91,68 @@ def test_huge_pages_are_used_where_the_kernel_offers_them(run_job: RunCommand, t
     assert asked
     states = (HUGE_PAGES / "shmem_enabled").read_text()
     assert (kilobytes == 0) == ("[never]" in states or "[deny]" in states)
+
+
+POOL = Path("/proc/sys/vm/nr_hugepages")
+IN_POOL = """
+import os
+import re
+
+import mprun
+
+
+def look(row):
+    sums = [int(mprun.shared["table"].sum()), int(mprun.shared["zeros"].sum())]
+    mprun.shared["zeros"][row] = row + 1
+    with open("/proc/self/smaps") as maps:
+        parts = re.split("^(?=[0-9a-f]+-[0-9a-f]+ )", maps.read(), flags=re.M)
+    mapping = next(part for part in parts if "/memfd:mprun-shared" in part.partition("\\n")[0])
+    return [sums[0], re.search(r"^KernelPageSize: +([0-9]+) kB", mapping, re.M).group(1)]
+"""
+
+
+@pytest.fixture(name="pool")
+def add_to_pool() -> Iterator[int]:
+    """The kernel's pool, with four more huge pages; their size in kB."""
+    size = re.search(r"^Hugepagesize: +([0-9]+) kB", Path("/proc/meminfo").read_text(), re.M)
+    if size is None or int(size[1]) > 2048 or not os.access(POOL, os.W_OK):
+        pytest.skip("no pool of huge pages of 2 MiB that these tests may enlarge")
+    before = int(POOL.read_text())
+    try:
+        POOL.write_text(str(before + 4))
+        if int(POOL.read_text()) < before + 4:
+            pytest.skip("the kernel finds no memory for huge pages")
+        yield int(size[1])
+    except OSError as error:
+        pytest.skip(f"{POOL}: {error.strerror}")
+    finally:
+        POOL.write_text(str(before))
+
+
+def free_in_pool() -> int:
+    """Huge pages of the pool that no file has."""
+    facts = dict(re.findall(r"^(HugePages_\w+): +([0-9]+)", Path("/proc/meminfo").read_text(), re.M))
+    return int(facts["HugePages_Free"]) - int(facts["HugePages_Rsvd"])
+
+
+def test_reserved_huge_pages_hold_the_tensors(run_job: RunCommand, tmp_path: Path, pool: int) -> None:
+    """They are back in the pool after the job. If it has too few, nothing is launched. One test, for there is one pool."""
+    table = numpy.ones((pool << 10) + 1, dtype="u1")
+    numpy.save(tmp_path / "table.npy", table)
+    shared = {"table": {"npy": "table.npy"}, "zeros": {"shape": [4], "dtype": "int64"}}
+    spec = {"script": "job.py:look", "processes": 2, "huge_pages": "hugetlb", "inputs": {"range": 4}}
+    free = free_in_pool()
+    for method in ("fork", "spawn", "forkserver"):
+        run = run_job(spec | {"start_method": method, "shared": shared}, scripts={"job.py": IN_POOL}).check()
+        assert run.values() == [[table.size, str(pool)]] * 4
+        assert equal(saved(run, "zeros"), numpy.arange(1, 5))
+        assert equal(saved(run, "table"), table)
+        assert free_in_pool() == free
+    zeros = {"zeros": {"shape": [(free + 1) * pool << 10], "dtype": "uint8"}}
+    refused = run_job(spec | {"shared": zeros}, scripts={"job.py": IN_POOL})
+    assert refused.returncode == 2
+    assert f"/huge_pages: found \"hugetlb\", but the shared tensors take {free + 1} pages of" in refused.stderr
+    assert not refused.run_dir.exists()
 
 
 @pytest.mark.parametrize("kind", ["tasks", "ranks"])

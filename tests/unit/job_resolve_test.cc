@@ -417,6 +417,26 @@ TEST_F(JobResolve, FindsTheAllocator) {
   EXPECT_THAT(refusal(with(R"("allocator": "mimalloc")")), HasSubstr("cannot hold the path of its library: /a b/lib"));
 }
 
+TEST_F(JobResolve, TakesHugePagesFromAPoolThatHasEnough) {
+  const std::string all = R"("huge_pages": "hugetlb", "shared": {"a": {"shape": [1048577], "dtype": "int16"}})";
+  EXPECT_THAT(refusal(with(all)), HasSubstr("/huge_pages: found \"hugetlb\", but this kernel has no pool"));
+  around_.huge_page_bytes = 2 << 20;
+  around_.free_huge_pages = 1;
+  EXPECT_THAT(refusal(with(all)),
+              AllOf(HasSubstr("/huge_pages: found \"hugetlb\", but the shared tensors take 2 pages of 2.0 MiB, and the "
+                              "pool has 1 free"),
+                    HasSubstr("sysctl vm.nr_hugepages=N")));
+  around_.free_huge_pages = 2;
+  around_.memory_bytes = 1;  // what is not in the pool
+  const Resolved resolved = good(with(all));
+  EXPECT_TRUE(resolved.spec.hugetlb);
+  EXPECT_THAT(resolved.decisions,
+              testing::Contains(testing::AllOf(testing::Field(&Decision::field, "huge_pages"),
+                                               testing::Field(&Decision::value, "hugetlb, pages of 2.0 MiB"))));
+  around_.free_huge_pages = 0;
+  EXPECT_FALSE(good(with(R"("huge_pages": "hugetlb")")).spec.hugetlb);  // nothing is shared
+}
+
 TEST_F(JobResolve, WarnsOfThreadsPinnedBeforeAFork) {
   around_.env["OMP_PROC_BIND"] = "true";
   EXPECT_THAT(good(with(R"("seed": 1)")).warnings, ElementsAre(HasSubstr("OMP_PROC_BIND is set")));
@@ -741,7 +761,7 @@ TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
     "redact": ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*KEY*"], "call": "item", "chunk_size": "auto", "order": "input", "durability": "batch", "on_error": "continue", "balance": "static",
     "retries": {"on_error": 0, "on_death": 1, "on_hang": 1, "delay": 0, "backoff": 1}, "limits": {"join_seconds": 30, "grace_seconds": 5, "heartbeat_seconds": 60},
-    "threads_per_worker": "auto", "hyperthreads": "on", "binding": "auto", "membind": "off", "interleave": "off", "allocator": "system", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
+    "threads_per_worker": "auto", "hyperthreads": "on", "binding": "auto", "membind": "off", "interleave": "off", "allocator": "system", "huge_pages": "transparent", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
   EXPECT_EQ(default_layer().value, expected);
   Result<Resolved> without = resolve({file(with("\"seed\": 1"))}, around_);
   ASSERT_TRUE(without) << without.error().message;

@@ -57,7 +57,7 @@ TEST(MemoryPolicy, IsKeptWithTheFile) {
   constexpr std::size_t kBytes = 1 << 16;
   auto file = create_memory_file("policy", kBytes);
   ASSERT_TRUE(file);
-  const auto spread = interleave_file(file->get(), kBytes, {0});
+  const auto spread = interleave_file(file->get(), {0});
   if (!spread) GTEST_SKIP() << spread.error().message;  // a container may not allow it
   void* const mapped = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->get(), 0);
   ASSERT_NE(mapped, MAP_FAILED);
@@ -66,7 +66,7 @@ TEST(MemoryPolicy, IsKeptWithTheFile) {
   EXPECT_EQ(syscall(SYS_get_mempolicy, &policy, nullptr, 0, mapped, MPOL_F_ADDR), 0);
   EXPECT_EQ(policy, MPOL_INTERLEAVE);
   munmap(mapped, kBytes);
-  EXPECT_FALSE(interleave_file(file->get(), kBytes, {1023}));  // no such node
+  EXPECT_FALSE(interleave_file(file->get(), {1023}));  // no such node
 }
 
 TEST(MemoryPolicy, HasOneBitForEachNode) {

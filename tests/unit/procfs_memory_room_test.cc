@@ -52,6 +52,19 @@ TEST_F(MemoryRoomTest, WhatTheKernelHasLeft) {
   EXPECT_EQ(memory_room(root_).bytes, kAny);
 }
 
+TEST_F(MemoryRoomTest, ThePoolOfHugePages) {
+  EXPECT_EQ(huge_page_pool(root_).page_bytes, 0U);
+  put("/proc/meminfo",
+      "HugePages_Total:      10\nHugePages_Free:        7\nHugePages_Rsvd:        3\nHugePages_Surp:        1\n"
+      "Hugepagesize:       2048 kB\n");
+  EXPECT_EQ(huge_page_pool(root_).page_bytes, 2U << 20);
+  EXPECT_EQ(huge_page_pool(root_).free, 4U);
+  put("/proc/sys/vm/nr_overcommit_hugepages", "6\n");
+  EXPECT_EQ(huge_page_pool(root_).free, 4U + 5);
+  put("/proc/meminfo", "HugePages_Free: 0\nHugePages_Rsvd: 1\nHugePages_Surp: 9\nHugepagesize: 2048 kB\n");
+  EXPECT_EQ(huge_page_pool(root_).free, 0U);
+}
+
 TEST_F(MemoryRoomTest, TheTightestGroupCounts) {
   put("/proc/meminfo", "MemAvailable:    3000 kB\n");
   put("/proc/self/cgroup", "1:name=systemd:/x\n0::/a/b\n");

@@ -53,6 +53,21 @@ TEST(OsMemoryFile, NoProcessCanChangeItsSize) {
   EXPECT_EQ(pwrite(again.get(), "x", 1, 4095), 1);
 }
 
+// An empty pool is what most machines have; tests/contract/test_shared_contract.py fills one.
+TEST(OsMemoryFile, HugePagesAreTakenOrRefused) {
+  const auto file = create_huge_memory_file("test", 4096);
+  if (!file) GTEST_SKIP() << file.error().message;
+  struct stat info {};
+  ASSERT_EQ(fstat(file->get(), &info), 0);
+  EXPECT_EQ(info.st_size, info.st_blksize);
+  EXPECT_EQ(ftruncate(file->get(), 0), -1);
+  if (!take_huge_pages("test", file->get())) return;
+  const MemoryMapping mapped(file->get());
+  ASSERT_NE(mapped.data(), nullptr);
+  EXPECT_EQ(mapped.bytes(), static_cast<std::size_t>(info.st_size));
+  mapped.data()[mapped.bytes() - 1] = 'x';
+}
+
 class RecordSharedTensors : public testing::Test {
  protected:
   RecordSharedTensors() {
