@@ -163,6 +163,19 @@ std::optional<Wait> decode_idle_loop(const ThreadSample& thread, const PythonThr
   return wait;
 }
 
+// Whether a process of the tree has locked a file, any file; else the lock that is wanted is held outside.
+bool holds_file_lock(TreeSnapshot* snapshot) {
+  const auto& locks = snapshot->file_locks();
+  const bool has_taken = std::any_of(locks.begin(), locks.end(), [snapshot](const FileLock& lock) {
+    return !lock.waiting && snapshot->process(lock.holder) != nullptr;
+  });
+  const auto& all = snapshot->processes();
+  return has_taken || std::any_of(all.begin(), all.end(), [](const auto& one) {
+           const auto& open = one.second.descriptors;  // its parent may have taken it
+           return std::any_of(open.begin(), open.end(), [](const Descriptor& file) { return !file.locks.empty(); });
+         });
+}
+
 }  // namespace
 
 // A library's loop that sleeps until it finds something, which any process may bring about.
@@ -175,6 +188,7 @@ std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* 
   if (auto wait = decode_idle_loop(thread, *python, snapshot)) return wait;
   const char* const looks_at = looks_between_sleeps(python->frames);
   if (looks_at == nullptr) return std::nullopt;
+  if (looks_at == std::string_view(kLooksForFileLock) && !holds_file_lock(snapshot)) return std::nullopt;
   snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
                    " sleeps and looks " + looks_at + ", which a process outside may bring about");
   Wait wait{WaitKind::kTimer, std::string("a sleep, to look again ") + looks_at, {}, {}};
