@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "procfs/proc_source.h"
 #include "python_program.h"
@@ -40,6 +43,81 @@ TEST(PythonLoop, WaitsForFuturesItemsAndCountersUnlessItLooksAtMore) {
     return (++rounds >= 50 || std::chrono::steady_clock::now() > enough) && found == expected;
   })) << found.size()
       << " of " << expected.size();
+}
+
+TEST(PythonLoop, MayDecideByMoreThanItWaitsFor) {
+  PythonProgram program("waits");
+  const Json decides = program.report().at("decides");
+  const auto proc = live_proc();
+  const bool is_known = read_python_stacks(proc.get(), program.pid()).version.starts_with("3.11.");
+  // Of a thread that has just woken up, what is read may be of the next thing that it does.
+  std::map<std::string, std::pair<int, int>> found;  // how often it was seen to decide, and in all
+  EXPECT_TRUE(eventually([&] {
+    for (const PythonThread& thread : read_python_progress(proc.get(), program.pid()).threads) {
+      const std::string tid = std::to_string(thread.tid);
+      if (!decides.contains(tid) || thread.frames.empty() || !is_library_file(thread.frames.front().file)) continue;
+      auto& [times, all] = found[tid];
+      times += thread.may_decide ? 1 : 0;
+      ++all;
+    }
+    return found.size() == decides.size() &&
+           std::all_of(found.begin(), found.end(), [](const auto& one) { return one.second.second >= 20; });
+  }));
+  for (const auto& [tid, times] : found) {
+    const bool expected = !is_known || decides.at(tid).at(1).get<bool>();
+    const int right = expected ? times.first : times.second - times.first;
+    EXPECT_GE(right * 10, times.second * 9) << decides.at(tid).at(0) << ": " << right << " of " << times.second;
+  }
+}
+
+// while event.wait(1): pass, and what may come after it; as CPython 3.11 compiles such loops.
+class PythonWaysTest : public testing::Test {
+ protected:
+  static constexpr unsigned char kJumpIfTrue = 115, kJumpIfFalse = 114;
+  /// Numbers of instructions and arguments; without caches.
+  static std::vector<PythonInstruction> code(const std::vector<std::pair<unsigned char, unsigned>>& all) {
+    std::vector<PythonInstruction> instructions;
+    for (const auto& [op, argument] : all) instructions.push_back({instructions.size(), op, argument});
+    return instructions;
+  }
+  static PythonWays ways(const std::vector<PythonInstruction>& instructions, TimeUp end, std::string_view table = "") {
+    return ways_after(instructions, 1, table, end,
+                      [](const PythonInstruction& load) { return load.op == kLoadGlobal && load.argument == 7; });
+  }
+};
+
+TEST_F(PythonWaysTest, AfterAWaitThatReturnsFalse) {
+  const auto loop = code({{kLoadFast, 0}, {kCall, 0}, {kJumpIfTrue, 1}, {kJumpBackward, 4}, {kReturn, 0}});
+  EXPECT_EQ(ways(loop, TimeUp::kReturnsFalse).reached, (std::vector<std::size_t>{0, 2, 3}));
+  EXPECT_TRUE(ways(loop, TimeUp::kReturnsFalse).come_back);
+  EXPECT_EQ(ways(loop, TimeUp::kNotKnown).reached, (std::vector<std::size_t>{0, 2, 3, 4}));
+  const auto once = code({{kLoadFast, 0}, {kCall, 0}, {kJumpIfFalse, 1}, {kJumpBackward, 4}, {kReturn, 0}});
+  EXPECT_EQ(ways(once, TimeUp::kReturnsFalse).reached, (std::vector<std::size_t>{2, 4}));
+  EXPECT_FALSE(ways(once, TimeUp::kReturnsFalse).come_back);
+}
+
+TEST_F(PythonWaysTest, InTheHandlerOfItsException) {
+  // Instructions 0 to 2 are handled at 4.
+  const std::string table = {static_cast<char>(0x80), 3, 4, 0};
+  const auto loop = code({{kLoadFast, 0},
+                          {kCall, 0},
+                          {kStoreSubscript, 0},
+                          {kJumpBackward, 4},
+                          {kLoadGlobal, 7},
+                          {kMatchException, 0},
+                          {kJumpIfFalse, 1},
+                          {kJumpBackward, 8},
+                          {kReraise, 0}});
+  const PythonWays ended = ways(loop, TimeUp::kRaises, table);
+  EXPECT_EQ(ended.reached, (std::vector<std::size_t>{0, 4, 5, 6, 7}));
+  EXPECT_TRUE(ended.come_back);
+  EXPECT_TRUE(ways(loop, TimeUp::kRaises).reached.empty()) << "nothing handles it";
+  auto other = loop;
+  other[4].argument = 8;
+  EXPECT_EQ(ways(other, TimeUp::kRaises, table).reached, (std::vector<std::size_t>{0, 4, 5, 6, 7, 8}));
+  // The numbers of a table have six bits a byte: from 0, 64 instructions, handled at 4.
+  const std::string longer = {static_cast<char>(0x80), static_cast<char>(0x41), 0, 4, 0};
+  EXPECT_EQ(ways(loop, TimeUp::kRaises, longer).reached, ended.reached);
 }
 
 }  // namespace

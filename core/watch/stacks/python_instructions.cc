@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 namespace mprun {
 namespace {
@@ -101,7 +103,124 @@ bool is_in(const std::array<OpRange, kCount>& ranges, unsigned char op) {
                      [op](const OpRange& range) { return op >= range.first && op <= range.last; });
 }
 
+// Objects/exception_handling_notes.txt of CPython: numbers of six bits a byte, the highest first; bit 6: more follow.
+class ExceptionTable {
+ public:
+  explicit ExceptionTable(std::string_view bytes) : bytes_(bytes) {}
+
+  /// Where an exception at `unit` is handled; nullopt: it leaves the function.
+  std::optional<std::size_t> handler_of(std::size_t unit) {
+    at_ = 0;
+    while (at_ < bytes_.size()) {
+      const std::size_t begin = number(), length = number(), handler = number();
+      number();  // the depth of the stack there
+      if (unit >= begin && unit < begin + length) return handler;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::size_t number() {
+    std::size_t value = 0;
+    for (bool more = true; more && at_ < bytes_.size(); ++at_) {
+      const auto byte = static_cast<unsigned char>(bytes_[at_]);
+      value = value << 6U | (byte & 63U);
+      more = (byte & 64U) != 0;
+    }
+    return value;
+  }
+
+  std::string_view bytes_;
+  std::size_t at_ = 0;
+};
+
+enum PythonJump : unsigned char {
+  kJumpIfFalseOrPop = 111,
+  kJumpIfTrueOrPop = 112,
+  kPopJumpIfFalse = 114,
+  kPopJumpIfTrue = 115,
+  kPopJumpBackIfFalse = 175,
+  kPopJumpBackIfTrue = 176,
+};
+
+class WayFinder {
+ public:
+  using IsTimeUp = std::function<bool(const PythonInstruction&)>;
+  WayFinder(const std::vector<PythonInstruction>& instructions, const IsTimeUp& is_time_up)
+      : instructions_(instructions), is_time_up_(is_time_up), reached_(instructions.size()) {}
+
+  PythonWays from(std::size_t call, std::string_view table, TimeUp end) {
+    call_ = call;
+    if (end != TimeUp::kRaises) follow(call + 1, end == TimeUp::kReturnsFalse);
+    if (end != TimeUp::kReturnsFalse) {
+      const auto handler = ExceptionTable(table).handler_of(instructions_[call].at);
+      if (handler) go_to(*handler);
+    }
+    while (!next_.empty()) {
+      const std::size_t one = next_.back();
+      next_.pop_back();
+      follow(one, false);
+    }
+    for (std::size_t i = 0; i < reached_.size(); ++i) {
+      if (reached_[i]) ways_.reached.push_back(i);
+    }
+    return std::move(ways_);
+  }
+
+ private:
+  void go_to(std::size_t unit) {
+    const auto found = std::lower_bound(instructions_.begin(), instructions_.end(), unit,
+                                        [](const PythonInstruction& one, std::size_t at) { return one.at < at; });
+    add(static_cast<std::size_t>(found - instructions_.begin()));
+  }
+  void add(std::size_t index) {
+    if (index == call_) ways_.come_back = true;
+    if (index < instructions_.size() && index != call_ && !reached_[index]) next_.push_back(index);
+  }
+
+  // `false_on_top`: the instruction finds a value on the stack that counts as false.
+  void follow(std::size_t index, bool false_on_top) {
+    if (index >= instructions_.size() || reached_[index]) return;
+    if (index == call_) {
+      ways_.come_back = true;
+      return;
+    }
+    reached_[index] = true;
+    const PythonInstruction& one = instructions_[index];
+    if (one.op == kReturn || one.op == kRaise || one.op == kReraise) return;
+    const bool forward = jumps_on_condition_forward(one.op) || one.op == kForIter || one.op == kJumpForward;
+    const std::size_t ahead = one.at + 1 + one.argument, behind = one.at + 1 - one.argument;
+    const std::size_t target = forward ? ahead : behind;
+    const bool always = one.op == kJumpForward || one.op == kJumpBackward || one.op == kJumpBackwardNoInterrupt;
+    const bool jumps_if_false =
+        one.op == kJumpIfFalseOrPop || one.op == kPopJumpIfFalse || one.op == kPopJumpBackIfFalse;
+    const bool jumps_if_true = one.op == kJumpIfTrueOrPop || one.op == kPopJumpIfTrue || one.op == kPopJumpBackIfTrue;
+    const bool handles_end = index > 1 && instructions_[index - 1].op == kMatchException && jumps_if_false &&
+                             is_time_up_(instructions_[index - 2]);
+    if (always || (false_on_top && jumps_if_false)) {
+      go_to(target);
+    } else if (handles_end || (false_on_top && jumps_if_true)) {
+      add(index + 1);
+    } else {
+      if (forward || jumps_back(one.op)) go_to(target);
+      add(index + 1);
+    }
+  }
+
+  const std::vector<PythonInstruction>& instructions_;
+  const IsTimeUp& is_time_up_;
+  std::vector<bool> reached_;
+  std::vector<std::size_t> next_;
+  std::size_t call_ = 0;
+  PythonWays ways_;
+};
+
 }  // namespace
+
+PythonWays ways_after(const std::vector<PythonInstruction>& instructions, std::size_t call, std::string_view table,
+                      TimeUp end, const std::function<bool(const PythonInstruction& load)>& is_time_up) {
+  return WayFinder(instructions, is_time_up).from(call, table, end);
+}
 
 std::vector<PythonInstruction> decode_instructions(std::string_view bytes) {
   std::vector<PythonInstruction> instructions;

@@ -1,6 +1,7 @@
 // The instructions of a Python function, as CPython 3.11 has them in memory. Used by python_loop.cc.
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,7 @@ enum PythonOp : unsigned char {
   kPopTop = 1,
   kNot = 12,
   kSubscript = 25,
+  kMatchException = 36,
   kStoreSubscript = 60,
   kReturn = 83,
   kStoreName = 90,
@@ -25,6 +27,7 @@ enum PythonOp : unsigned char {
   kJumpForward = 110,
   kLoadGlobal = 116,
   kContains = 118,
+  kReraise = 119,
   kBinary = 122,
   kLoadFast = 124,
   kStoreFast = 125,
@@ -55,6 +58,26 @@ struct PythonInstruction {
   return jumps_on_condition_forward(op) || jumps_on_condition_backward(op);
 }
 [[nodiscard]] bool jumps_back(unsigned char op);
+
+/// Where a wait goes on when its time is up.
+enum class TimeUp {
+  kNotKnown,
+  kInC,           ///< the same, of a function in C that was called directly
+  kReturnsFalse,  ///< after the call, with something that counts as false
+  kRaises,        ///< in the handler of an exception
+};
+
+/// The ways of a function from the end of a call on, until it comes back to that call or leaves the function.
+struct PythonWays {
+  std::vector<std::size_t> reached;  ///< instructions by index, in their order; not the call itself
+  bool come_back = false;            ///< some reach the call again
+};
+
+/// `call`: the index of the call. `table`: co_exceptiontable. `is_time_up`: whether the exception that the instruction
+/// before a kMatchException loads is one by which waits end; other handlers are then left out.
+[[nodiscard]] PythonWays ways_after(const std::vector<PythonInstruction>& instructions, std::size_t call,
+                                    std::string_view table, TimeUp end,
+                                    const std::function<bool(const PythonInstruction& load)>& is_time_up);
 
 /// True for instructions that change neither an object nor where the thread is: stack and jumps, tests, exceptions that
 /// are caught, loops over what is there, `with`; and calls, whose functions others load.

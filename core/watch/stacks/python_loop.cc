@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "watch/stacks/python_instructions.h"
-
 namespace mprun {
 namespace {
 
@@ -41,6 +39,40 @@ constexpr std::array kPassive = {
     Passive{"ctypes", "c_long", nullptr, true},
     Passive{"ctypes", "c_double", nullptr, true},
 };
+// What a thread may wait for between looks besides: its look at it says no more than its wait.
+constexpr std::array kWaitedFor = {
+    Passive{"multiprocessing.connection", "Connection", nullptr},
+    Passive{"multiprocessing.context", "Process", nullptr},
+    Passive{"multiprocessing.context", "ForkProcess", nullptr},
+    Passive{"multiprocessing.context", "SpawnProcess", nullptr},
+    Passive{"multiprocessing.context", "ForkServerProcess", nullptr},
+    Passive{"subprocess", "Popen", nullptr},
+    Passive{"threading", "Barrier", nullptr},
+    Passive{"multiprocessing.synchronize", "Semaphore", nullptr},
+    Passive{"multiprocessing.synchronize", "BoundedSemaphore", nullptr},
+    Passive{"multiprocessing.synchronize", "Condition", nullptr},
+    Passive{"multiprocessing.synchronize", "Barrier", nullptr},
+    Passive{"threading", "BoundedSemaphore", nullptr},
+    Passive{"threading", "_RLock", nullptr},
+    Passive{"concurrent.futures.process", "ProcessPoolExecutor", nullptr},
+    Passive{"concurrent.futures.thread", "ThreadPoolExecutor", nullptr},
+    Passive{"logging", "Logger", nullptr},
+    Passive{"logging", "RootLogger", nullptr},
+};
+constexpr std::array<std::string_view, 11> kMethodsOfWaits = {
+    "poll", "recv", "exitcode", "returncode", "pid", "name", "debug", "info", "warning", "error", "communicate"};
+constexpr std::array<std::string_view, 2> kWaits = {"select", "waitpid"};
+// Functions in C, or with their own names on the way there.
+constexpr std::array<std::string_view, 14> kLimitedCalls = {"acquire", "wait",         "select",   "poll",     "recv",
+                                                            "accept",  "read",         "readline", "sleep",    "get",
+                                                            "join",    "sigtimedwait", "connect",  "recv_into"};
+// An exception by which the limit of a wait ends it.
+constexpr std::array<std::string_view, 8> kTimeUp = {"Empty",   "Full",           "TimeoutError",       "Timeout",
+                                                     "timeout", "TimeoutExpired", "BrokenBarrierError", "Exception"};
+// Of what a loop iterates over; any other iterator may run code.
+constexpr std::array<std::string_view, 10> kIterators = {
+    "list_iterator",      "tuple_iterator",    "range_iterator", "longrange_iterator",   "dict_keyiterator",
+    "dict_valueiterator", "dict_itemiterator", "set_iterator",   "list_reverseiterator", "str_iterator"};
 constexpr std::array<std::string_view, 9> kPlainTypes = {"NoneType", "bool", "int",   "float",       "str",
                                                          "bytes",    "list", "tuple", "_thread.lock"};
 constexpr std::array<std::string_view, 5> kCollections = {"list", "tuple", "dict", "set", "collections.deque"};
@@ -60,8 +92,10 @@ class LoopReader {
   static constexpr std::size_t kMostEntries = 512, kMostItems = 64, kLongestWord = 64;
   static constexpr std::uint64_t kWord = 8, kTypeOf = 8, kSizeOf = 16;
   // Of CPython 3.11.
-  static constexpr std::uint64_t kConstants = 24, kNames = 32;  // PyCodeObject
-  static constexpr std::uint64_t kBuiltins = 16;                // _PyInterpreterFrame
+  static constexpr std::uint64_t kConstants = 24, kNames = 32, kExceptionTable = 40, kStackSize = 68;  // PyCodeObject
+  static constexpr std::uint64_t kFunctionCode = 48;  // PyFunctionObject
+  static constexpr std::uint64_t kBytes = 32;         // PyBytesObject
+  static constexpr std::uint64_t kBuiltins = 16;      // _PyInterpreterFrame
   static constexpr std::uint64_t kTypeName = 24, kTypeFlags = 168, kTypeDict = 264,
                                  kTypeKeys = 872;                            // PyHeapTypeObject
   static constexpr std::uint64_t kItems = 24;                                // PyTupleObject, PyListObject
@@ -97,7 +131,63 @@ class LoopReader {
     return std::nullopt;
   }
 
+  BetweenWaits between_waits(const LimitedCall& called) {
+    is_between_waits_ = true;
+    called_ = called.code;
+    if (!read_instructions()) return BetweenWaits::kMayDecide;
+    const std::size_t now = (word(frame_.address + layout_.frame.instruction) - code_.begin) / 2;
+    const auto after = std::upper_bound(instructions_.begin(), instructions_.end(), now,
+                                        [](std::size_t at, const PythonInstruction& one) { return at < one.at; });
+    if (after == instructions_.begin()) return BetweenWaits::kMayDecide;
+    const auto call = static_cast<std::size_t>(after - instructions_.begin()) - 1;
+    if (called.end == TimeUp::kInC && !calls_wait(call)) return BetweenWaits::kLeaves;
+    const std::uint64_t table = word(address_ + kExceptionTable);
+    const auto bytes = memory_->bytes(table + kBytes, std::min<std::uint64_t>(word(table + kSizeOf), kMostUnits));
+    const PythonWays ways = ways_after(instructions_, call, bytes.value_or(""), called.end,
+                                       [this](const PythonInstruction& load) { return is_time_up(load); });
+    for (const std::size_t i : ways.reached) {
+      if (instructions_[i].op == kForIter && runs_code_to_iterate()) return BetweenWaits::kMayDecide;
+      if (i + 1 >= instructions_.size()) continue;
+      if (!check(instructions_[i], instructions_[i + 1])) return BetweenWaits::kMayDecide;
+    }
+    return ways.come_back ? BetweenWaits::kLooksOn : BetweenWaits::kLeaves;
+  }
+
  private:
+  bool is_time_up(const PythonInstruction& load) const {
+    const bool is_global = load.op == kLoadGlobal;
+    const bool is_named = is_global || load.op == kLoadAttribute || load.op == kLoadName;
+    return is_named && is_among(kTimeUp, name_at(address_, is_global ? load.argument >> 1U : load.argument));
+  }
+
+  // Whether the statement that makes the call names a function that waits until a time.
+  bool calls_wait(std::size_t call) const {
+    for (std::size_t i = call; i-- > 0;) {
+      const PythonInstruction& one = instructions_[i];
+      if (one.op == kPopTop || one.op == kStoreFast || one.op == kStoreName || jumps_on_condition(one.op)) return false;
+      const bool is_global = one.op == kLoadGlobal;
+      const bool is_named = is_global || one.op == kLoadName || one.op == kLoadMethod || one.op == kLoadAttribute;
+      if (is_named && is_among(kLimitedCalls, name_at(address_, is_global ? one.argument >> 1U : one.argument)))
+        return true;
+    }
+    return false;
+  }
+
+  // What is on the stack behind the variables: iterators, among others.
+  bool runs_code_to_iterate() const {
+    const std::uint64_t begin = frame_.address + layout_.frame.locals;
+    const auto top = static_cast<std::int32_t>(frame_.stack_top);  // below 0: it has called a function in C
+    const std::uint64_t most = code_.local_count + static_cast<std::uint32_t>(word(address_ + kStackSize));
+    const std::uint64_t count = std::min<std::uint64_t>(top < 0 ? most : static_cast<std::uint32_t>(top), kMostEntries);
+    for (std::uint64_t i = code_.local_count; i < count; ++i) {
+      const std::string type = c_text(word(word(word(begin + i * kWord) + kTypeOf) + kTypeName));
+      const bool is_iterator = type.ends_with("iterator") || type.starts_with("itertools.") || type == "generator" ||
+                               type == "map" || type == "filter" || type == "zip" || type == "enumerate";
+      if (is_iterator && !is_among(kIterators, type)) return true;
+    }
+    return false;
+  }
+
   std::uint64_t word(std::uint64_t address) const { return memory_->read<std::uint64_t>(address).value_or(0); }
   std::string text(std::uint64_t string) const { return codes_->text(string, kLongestWord).value_or(""); }
   std::string c_text(std::uint64_t address) const {
@@ -231,9 +321,11 @@ class LoopReader {
     if ((word(type + kTypeFlags) & kHeapType) == 0) return nullptr;
     const std::string name = c_text(word(type + kTypeName));
     const std::string module = text(entry_of(word(type + kTypeDict), "__module__"));
-    const auto found = std::find_if(kPassive.begin(), kPassive.end(),
-                                    [&](const Passive& one) { return one.type == name && one.module == module; });
-    return found == kPassive.end() ? nullptr : &*found;
+    const auto is_it = [&](const Passive& one) { return one.type == name && one.module == module; };
+    const auto found = std::find_if(kPassive.begin(), kPassive.end(), is_it);
+    if (found != kPassive.end()) return &*found;
+    const auto waited = std::find_if(kWaitedFor.begin(), kWaitedFor.end(), is_it);
+    return is_between_waits_ && waited != kWaitedFor.end() ? &*waited : nullptr;
   }
 
   // Whether nothing but threads of the process change it, and asking it shows nothing else.
@@ -248,9 +340,11 @@ class LoopReader {
       return true;
     }
     const std::string name = c_text(word(type + kTypeName));
+    if (is_of_call(value)) return true;
     if (name == "builtin_function_or_method") {
-      return std::any_of(kFunctions.begin(), kFunctions.end(),
-                         [&](std::string_view function) { return is_called(value, function); });
+      const auto is_it = [&](std::string_view function) { return is_called(value, function); };
+      return std::any_of(kFunctions.begin(), kFunctions.end(), is_it) ||
+             (is_between_waits_ && std::any_of(kWaits.begin(), kWaits.end(), is_it));
     }
     if (name == "type") return (word(value + kTypeFlags) & kExceptionType) != 0;
     if (!is_among(kPlainTypes, name) || ((flags & kHeapType) != 0 && name.find('.') == std::string::npos)) return false;
@@ -293,10 +387,17 @@ class LoopReader {
 
   bool check_attribute(const std::string& name) {
     const std::uint64_t other = std::exchange(pending_, 0);
-    if (other == 0) return is_among(kMethods, name);
+    if (other == 0) return is_among(kMethods, name) || (is_between_waits_ && is_among(kMethodsOfWaits, name));
     const bool is_module = c_text(word(word(other + kTypeOf) + kTypeName)) == "module";
     const std::uint64_t value = is_module ? entry_of(word(other + kModuleDict), name) : attribute_of(other, name);
-    return value != 0 && check_variable(value);
+    if (value != 0) return check_variable(value);
+    return is_of_call(entry_of(word(word(other + kTypeOf) + kTypeDict), name));
+  }
+
+  // The function of the program's own that the frame has called, which is judged by its own frame.
+  bool is_of_call(std::uint64_t function) const {
+    return called_ != 0 && function != 0 && c_text(word(word(function + kTypeOf) + kTypeName)) == "function" &&
+           word(function + kFunctionCode) == called_;
   }
 
   // The code of `done() for one in futures` asks what the loop itself has loaded.
@@ -324,7 +425,9 @@ class LoopReader {
   const PythonInstruction* next_ = nullptr;  ///< after the one that is checked
   const char* awaited_ = nullptr;
   bool reads_shared_ = false, has_exit_ = false;
-  bool compares_ = false;  ///< by order
+  bool compares_ = false;          ///< by order
+  bool is_between_waits_ = false;  ///< between_waits() asks
+  std::uint64_t called_ = 0;       ///< LimitedCall::code
   struct Read {
     bool shared = false, length = false, variable = false;
   };
@@ -337,6 +440,11 @@ std::optional<AwaitedInLoop> awaited_in_loop(const PythonFrameWords& frame, cons
                                              const PythonLayout& layout, PythonCodeReader* codes,
                                              ProcessMemory* memory) {
   return LoopReader(frame, code, layout, codes, memory).awaited();
+}
+
+BetweenWaits between_waits(const PythonFrameWords& frame, const PythonCode& code, const PythonLayout& layout,
+                           PythonCodeReader* codes, ProcessMemory* memory, const LimitedCall& called) {
+  return LoopReader(frame, code, layout, codes, memory).between_waits(called);
 }
 
 }  // namespace mprun

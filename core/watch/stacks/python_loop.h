@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "watch/stacks/python_code.h"
+#include "watch/stacks/python_instructions.h"
 #include "watch/stacks/python_locals.h"
 
 namespace mprun {
@@ -23,5 +24,23 @@ struct AwaitedInLoop {
 [[nodiscard]] std::optional<AwaitedInLoop> awaited_in_loop(const PythonFrameWords& frame, const PythonCode& code,
                                                            const PythonLayout& layout, PythonCodeReader* codes,
                                                            ProcessMemory* memory);
+
+/// What a frame does between two ends of the wait that it is in.
+enum class BetweenWaits {
+  kLooksOn,    ///< it waits again, and in between asks nothing but objects for which threads wait, and changes nothing
+               ///< but its own variables
+  kLeaves,     ///< it does not wait again, and does no more than that before it returns or raises
+  kMayDecide,  ///< it may go on by something else: a clock, a file, a count that is kept elsewhere
+};
+
+/// The call that a frame is in.
+struct LimitedCall {
+  TimeUp end = TimeUp::kNotKnown;
+  std::uint64_t code = 0;  ///< the code object of the function of the program's own that is called; 0: another
+};
+
+[[nodiscard]] BetweenWaits between_waits(const PythonFrameWords& frame, const PythonCode& code,
+                                         const PythonLayout& layout, PythonCodeReader* codes, ProcessMemory* memory,
+                                         const LimitedCall& called);
 
 }  // namespace mprun

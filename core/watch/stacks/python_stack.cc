@@ -11,6 +11,7 @@
 #include "watch/stacks/python_loop.h"
 #include "watch/stacks/python_object.h"
 #include "watch/stacks/python_processes.h"
+#include "watch/stacks/python_waits.h"
 
 namespace mprun {
 namespace {
@@ -89,6 +90,7 @@ class StackReader {
   [[nodiscard]] pid_t tid_of(std::uint64_t state) const;
 
   PythonInterpreter python_;
+  PythonWaits waits_;  ///< of the thread that is read
   const PythonLayout& layout_;
   ProcessMemory* memory_;
   ThreadIds ids_;
@@ -292,9 +294,18 @@ std::optional<std::uint64_t> StackReader::read_first_number(std::uint64_t frame,
 // Skips libraries: they make new frames each time they are called to wait.
 void StackReader::read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread) {
   const PythonFrame& decoded = thread->frames.back();
-  if (is_library_file(decoded.file)) return;
   const PythonFrameWords words{frame, fields.word(layout_.frame.globals), fields.word(layout_.frame.stack_top),
                                decoded.function == "<module>"};
+  if (thread->frames.size() == 1) waits_ = {};
+  PythonWaits::Look look;
+  if (python_.minor == 11) {
+    look = [&](const LimitedCall& called) {
+      return between_waits(words, *code_of(fields), layout_, &codes_, memory_, called);
+    };
+  }
+  waits_.add(decoded, fields.word(layout_.frame.code), look);
+  thread->may_decide = waits_.may_decide();
+  if (is_library_file(decoded.file)) return;
   add_locals(words, *code_of(fields), layout_, python_.types, memory_, &thread->locals);
   const bool is_innermost = std::all_of(thread->frames.begin(), thread->frames.end() - 1,
                                         [](const PythonFrame& inner) { return is_library_file(inner.file); });

@@ -19,6 +19,9 @@ struct PythonThread {
   PythonLocals locals;              ///< of frames of the user's own code; only read_python_progress() fills it
   /// What the innermost of these waits for in a loop that ends only by that (python_loop.h); nullopt: not known.
   std::optional<AwaitedInLoop> awaited;
+  /// Its own code may go on by what is not seen when the wait that it is in ends by a limit (BetweenWaits::kMayDecide),
+  /// or an event loop runs it. Of waits and sleeps of the standard library that its own code calls.
+  bool may_decide = false;
 };
 
 /// The innermost of these frames, down to where multiprocessing has forked the process: the rest is what the parent's

@@ -62,7 +62,11 @@ const PythonStacks& PollMeter::python(pid_t pid) {
 
 void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   Poll& poll = polls_[thread.tid];
-  if (poll.since != since || since == now) poll = {since, thread.runs, false, {}, false, {}, thread.runs, {}};
+  if (poll.since != since || since == now) {
+    poll = {};
+    poll.since = since;
+    poll.runs = poll.runs_at_change = thread.runs;
+  }
   if (!shows_variables(thread.pid) || thread.runs - poll.runs < (poll.locals.empty() ? kFirstRuns : kManyRuns)) return;
   if (!python(thread.pid).reason.empty()) return;
   PythonLocals locals;
@@ -71,12 +75,13 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
     if (one.tid != thread.tid) continue;
     locals = one.locals;
     frames = one.frames;
+    poll.may_decide = poll.may_decide || one.may_decide;
     poll.own = one.awaited ? OwnPoll{one.awaited->what, one.awaited->is_shared, one.awaited->is_flag} : OwnPoll{};
   }
   const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(),
                                    [this](double value) { return is_time_of_loop(value, to_seconds(age_of_tree_)); });
   if (poll.locals.size() >= kMostStatesOfLoop) poll.locals.clear();  // it counts
-  poll.stays = !poll.locals.insert(locals.fingerprint).second && !may_end;
+  poll.stays = !poll.locals.insert(locals.fingerprint).second && !may_end && !poll.may_decide;
   poll.sleeps = is_sleep(thread);
   const bool is_of_library = std::all_of(frames.begin(), frames.end(), is_of_library_code);
   if (poll.sleeps || is_of_library) {

@@ -39,6 +39,7 @@ class PollMeter {
     Nanos since = 0;         ///< when it came to where it is
     std::uint64_t runs = 0;  ///< then, or when `locals` was read
     bool stays = false;
+    bool may_decide = false;         ///< PythonThread::may_decide of any look since then
     std::set<std::uint64_t> locals;  ///< fingerprints since then; a loop may come back to the same
     bool sleeps = false;
     ChildPoll child;

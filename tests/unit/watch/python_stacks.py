@@ -537,6 +537,101 @@ def loops() -> None:
     park()
 
 
+# --- loops around waits with a limit ---
+
+waits_seen = {"count": 0}
+
+
+def one_wait() -> bool:
+    return event.wait(MOMENT)
+
+
+def wait_in_caller() -> None:
+    while True:
+        one_wait()
+
+
+def wait_for_an_item() -> None:
+    while True:
+        try:
+            item = items.get(timeout=MOMENT)
+        except queue.Empty:
+            continue
+        handle(item)
+
+
+def wait_for_an_event() -> None:
+    while not event.wait(MOMENT):
+        pass
+
+
+def wait_for_a_thread() -> None:
+    thread = start(park)
+    while thread.is_alive():
+        thread.join(MOMENT)
+
+
+def wait_and_say_so() -> None:
+    polls = 0
+    while polls >= 0:
+        if event.wait(MOMENT):
+            handle(None)
+        polls += 1
+
+
+def handle(_item: object) -> None:
+    waits_seen["count"] += 1
+
+
+def until_a_count() -> None:
+    while waits_seen["count"] < 1 << 62:
+        event.wait(MOMENT)
+        waits_seen["count"] += 1
+
+
+def until_a_time() -> None:
+    while time.monotonic_ns() >= 0:
+        event.wait(MOMENT)
+
+
+def until_a_file() -> None:
+    while not os.path.exists("/nowhere"):
+        try:
+            items.get(timeout=MOMENT)
+        except queue.Empty:
+            pass
+
+
+def until_a_function_says_so() -> None:
+    while waits_seen is not None:
+        if event.wait(MOMENT):
+            return
+        handle(None)
+
+
+def until_a_generator_ends() -> None:
+    for _ in iter(object, None):
+        event.wait(MOMENT)
+
+
+def until_its_caller_knows() -> None:
+    while time.time() >= 0:
+        one_wait()
+
+
+def waits() -> None:
+    """Starts loops, and reports which of them may go on by something else than what they wait for."""
+    known = (wait_in_caller, wait_for_an_item, wait_for_an_event, wait_for_a_thread, wait_and_say_so)
+    others = (until_a_count, until_a_time, until_a_file, until_a_function_says_so, until_a_generator_ends,
+              until_its_caller_knows)
+    decides = {}
+    for function in (*known, *others):
+        decides[start(function).native_id] = [function.__name__, function in others]
+    time.sleep(300 * MOMENT)
+    print(json.dumps({"pid": os.getpid(), "decides": decides}), flush=True)
+    park()
+
+
 def interrupt_raises() -> None:
     """As in every program."""
     report_and_park()
@@ -606,6 +701,6 @@ if __name__ == "__main__":
     lock.acquire()
     {function.__name__: function for function in (
         threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, gil_wanted,
-        gil_kept_by_join, pool_without_results, pool_with_results, subinterpreter, loops, counting, interrupt_raises,
+        gil_kept_by_join, pool_without_results, pool_with_results, subinterpreter, loops, waits, counting, interrupt_raises,
         interrupt_cancels, signals_handled, signal_prints_stacks, signal_wakes_loop, workers_watched,
         workers_watched_too)}[sys.argv[1]]()

@@ -1,0 +1,80 @@
+#include "watch/stacks/python_waits.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace mprun {
+namespace {
+
+// Files of the standard library, and of mprun, whose functions wait once.
+constexpr std::array<std::string_view, 18> kWaitFiles = {
+    "/threading.py",
+    "/queue.py",
+    "/selectors.py",
+    "/subprocess.py",
+    "/socket.py",
+    "/ssl.py",
+    "/signal.py",
+    "/multiprocessing/connection.py",
+    "/multiprocessing/queues.py",
+    "/multiprocessing/synchronize.py",
+    "/multiprocessing/popen_fork.py",
+    "/multiprocessing/popen_forkserver.py",
+    "/multiprocessing/process.py",
+    "/multiprocessing/managers.py",
+    "/multiprocessing/pool.py",
+    "/concurrent/futures/_base.py",
+    "/mprun/python/mprun/sync.py",
+    "/mprun/python/mprun/sync_values.py",
+};
+
+// What runs an event loop, and so code of the program that is on no stack while it waits.
+constexpr std::array<std::string_view, 8> kEventLoops = {
+    "/asyncio/", "/trio/", "/twisted/internet/", "/tornado/", "/eventlet/", "/gevent/", "/curio/", "/sched.py"};
+
+constexpr std::array<std::string_view, 10> kReturnFalse = {
+    "Event.wait",       "Condition.wait", "Condition.wait_for",   "Semaphore.acquire", "Thread.join",
+    "BaseProcess.join", "_wait",          "_ConnectionBase.poll", "ApplyResult.wait",  "_PollLikeSelector.select"};
+constexpr std::array<std::string_view, 11> kRaise = {
+    "Queue.get",  "Queue.put",         "JoinableQueue.put", "Future.result",     "Future.exception", "ApplyResult.get",
+    "Popen.wait", "Popen.communicate", "Barrier.wait",      "IMapIterator.next", "as_completed"};
+
+template <std::size_t kCount>
+bool is_one_of(const std::array<std::string_view, kCount>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+TimeUp end_of(const std::string& library) {
+  if (library.empty()) return TimeUp::kInC;
+  if (is_one_of(kReturnFalse, library)) return TimeUp::kReturnsFalse;
+  return is_one_of(kRaise, library) ? TimeUp::kRaises : TimeUp::kNotKnown;
+}
+
+}  // namespace
+
+void PythonWaits::add(const PythonFrame& frame, std::uint64_t code, const Look& look) {
+  if (is_over_) return;
+  if (!is_library_file(frame.file)) {
+    add_own(code, look);
+    return;
+  }
+  const auto has = [&frame](std::string_view part) { return frame.file.find(part) != std::string::npos; };
+  may_decide_ = std::any_of(kEventLoops.begin(), kEventLoops.end(), has);
+  const auto is_end = [&frame](std::string_view part) { return frame.file.ends_with(part); };
+  // The loop that waits is the library's, or the program's own code returns to a library.
+  is_over_ = may_decide_ || own_ != 0 || std::none_of(kWaitFiles.begin(), kWaitFiles.end(), is_end);
+  library_ = frame.function;
+}
+
+void PythonWaits::add_own(std::uint64_t code, const Look& look) {
+  const LimitedCall called{own_ != 0 ? TimeUp::kNotKnown : end_of(library_), own_};
+  // Of a function in C that is called directly, only the instructions show whether it is one that waits once.
+  const BetweenWaits unknown = called.end == TimeUp::kInC ? BetweenWaits::kLooksOn : BetweenWaits::kMayDecide;
+  const BetweenWaits found = look ? look(called) : unknown;
+  own_ = code;
+  may_decide_ = found == BetweenWaits::kMayDecide;
+  is_over_ = found != BetweenWaits::kLeaves;
+}
+
+}  // namespace mprun
