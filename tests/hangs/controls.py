@@ -22,6 +22,7 @@ from compiled import (
     why_not_importable,
     why_not_installed,
 )
+from corpus import NO_LOOPS, READS_LOOPS
 from outside import Outside
 
 QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
@@ -40,6 +41,7 @@ class Control:
     seconds: float | None = QUIET_SECONDS  # None: it takes no such argument
     quiet: float = QUIET_SECONDS  # for how long it waits for the process outside
     compiler: str | None = None  # for a C program that the usual one cannot build
+    reads_loops: bool = False  # whether mprun must read what its loop does between two waits
     stall: int = STALL_SECONDS  # above `seconds` where it waits at one place for so long, but for a timer
 
     @property
@@ -55,6 +57,8 @@ class Control:
 
     def why_not_here(self) -> str:
         """Why it cannot be run here; "" if it can."""
+        if self.reads_loops and not READS_LOOPS:
+            return NO_LOOPS
         return why_not_installed(self.program, self.compiler) or why_not_importable(CONTROLS / self.program)
 
     def argv(self, folder: Path, argument: str | None) -> list[str]:
@@ -200,6 +204,7 @@ ALL = [
     Control("poll_decides_unseen.py", seconds=8, more=("item",), stall=OUTSIDE_SECONDS),
     Control("poll_decides_unseen.py", seconds=8, more=("attribute",), stall=OUTSIDE_SECONDS),
     Control("poll_decides_unseen.py", seconds=8, more=("date",), stall=OUTSIDE_SECONDS),
+    Control("poll_decides_unseen.py", seconds=8, more=("select",), reads_loops=True, stall=OUTSIDE_SECONDS),
     Control("poll_decides_unseen.py", seconds=8, more=("file",), stall=OUTSIDE_SECONDS),
     Control("poll_decides_unseen.py", seconds=8, more=("generator",), stall=OUTSIDE_SECONDS),
     Control("poll_decides_unseen.py", seconds=8, more=("caller",), stall=OUTSIDE_SECONDS),

@@ -10,6 +10,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -22,6 +23,9 @@ from compiled import CASES, INTERPRETERS, build, libraries_for, why_not_importab
 HANGS_HERE = "hangs here"
 BLOCKS_HERE = "blocks here"
 STALL_SECONDS = 3  # for runs whose hang shows only by waiting
+
+READS_LOOPS = sys.version_info[:2] == (3, 11)  # of other Pythons mprun does not read what a loop does between two waits
+NO_LOOPS = "what its loop asks is not read in this Python"
 
 
 @dataclass(frozen=True)

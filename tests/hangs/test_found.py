@@ -20,6 +20,8 @@ from harness import MPRUN_PYTHON, RunCommand, Runner
 @corpus.each_case
 def test_is_found(runner: Runner, tmp_path: Path, case: Case) -> None:
     """With verdict, cause, join and line; nothing of the tree is left."""
+    if case.program == "poll_beside_worker.py" and not corpus.READS_LOOPS:
+        pytest.skip(corpus.NO_LOOPS)
     outcome = found.finish(case, *found.start(runner, case, tmp_path))
     wrong = list(found.complaints(outcome))
     assert not wrong, f"{wrong}\n{outcome.run}\n{outcome.report}"
@@ -109,6 +111,7 @@ while child.is_alive():
 """
 
 
+@pytest.mark.skipif(not corpus.READS_LOOPS, reason=corpus.NO_LOOPS)
 def test_a_loop_that_prints_is_ended_with_a_short_limit(run_mprun: RunCommand, tmp_path: Path) -> None:
     """Each line is movement, so nothing stands still for as long as the limit asks for."""
     (tmp_path / "program.py").write_text(PRINTS_AND_WAITS, encoding="utf-8")
@@ -140,6 +143,8 @@ SUSPECTED = [
 @pytest.mark.parametrize("case", SUSPECTED, ids=lambda case: case.name)
 def test_what_cannot_be_idle_is_reported_soon(runner: Runner, tmp_path: Path, case: Case) -> None:
     """Within seconds, not after the five minutes of a stall."""
+    if case.program == "queue_polled_without_producer.py" and not corpus.READS_LOOPS:
+        pytest.skip(corpus.NO_LOOPS)
     running = runner.start("--on-hang", "kill", "--", *case.argv(tmp_path), output=False)
     harness.wait_until(lambda: "cure:" in running.stderr, timeout=30, what="the report")
     assert "mprun: stalled: " in running.stderr

@@ -69,6 +69,12 @@ def count_in_item() -> None:
 
 def by_date() -> None:
     end = datetime.datetime.now() + datetime.timedelta(seconds=SECONDS)
+    while datetime.datetime.now() < end:
+        never.wait(LIMIT)
+
+
+def by_date_with_select() -> None:
+    end = datetime.datetime.now() + datetime.timedelta(seconds=SECONDS)
     own, _other = socket.socketpair()
     while datetime.datetime.now() < end:
         select.select([own], [], [], LIMIT)
@@ -145,6 +151,7 @@ WAYS = {
     "item": in_executor,
     "attribute": lambda: in_thread(Waiter().until_deadline),
     "date": lambda: in_thread(by_date),
+    "select": lambda: in_thread(by_date_with_select),
     "file": lambda: in_thread(by_file),
     "generator": lambda: in_thread(by_generator),
     "caller": lambda: in_thread(by_caller),
