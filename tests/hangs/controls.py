@@ -210,7 +210,6 @@ ALL = [
     Control("poll_decides_unseen.py", seconds=8, more=("caller",), stall=OUTSIDE_SECONDS),
     Control("poll_decides_unseen.py", seconds=8, more=("event-loop",), stall=OUTSIDE_SECONDS),
     Control("poll_decides_unseen.py", seconds=8, more=("pool",), stall=OUTSIDE_SECONDS),
-    Control("poll_decides_unseen.py", seconds=8, more=("supervisor",), stall=OUTSIDE_SECONDS),
     Control("flag_set_late.py", seconds=8, stall=OUTSIDE_SECONDS),
     Control("idle_child.py", seconds=8, more=("sleeps",), stall=OUTSIDE_SECONDS),
     Control("idle_child.py", seconds=8, more=("computes",), stall=OUTSIDE_SECONDS),

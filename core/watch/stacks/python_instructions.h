@@ -67,14 +67,14 @@ enum class TimeUp {
   kRaises,        ///< in the handler of an exception
 };
 
-/// The ways of a function from the end of a call on, until it comes back to that call or leaves the function.
+/// The control flow of a function from the end of a call on, until it comes back to that call or leaves the function.
 struct PythonWays {
   std::vector<std::size_t> reached;  ///< instructions by index, in their order; not the call itself
-  bool come_back = false;            ///< some reach the call again
+  bool come_back = false;            ///< the call can be reached again
 };
 
-/// `call`: the index of the call. `table`: co_exceptiontable. `is_time_up`: whether the exception that the instruction
-/// before a kMatchException loads is one by which waits end; other handlers are then left out.
+/// `call`: the index of the call. `table`: co_exceptiontable. `is_time_up`: whether the instruction before a
+/// kMatchException loads an exception that waits raise when their time is up; the handlers after it are then left out.
 [[nodiscard]] PythonWays ways_after(const std::vector<PythonInstruction>& instructions, std::size_t call,
                                     std::string_view table, TimeUp end,
                                     const std::function<bool(const PythonInstruction& load)>& is_time_up);

@@ -39,7 +39,7 @@ constexpr std::array kPassive = {
     Passive{"ctypes", "c_long", nullptr, true},
     Passive{"ctypes", "c_double", nullptr, true},
 };
-// What a thread may wait for between looks besides: its look at it says no more than its wait.
+// Between two waits, a loop may ask these too: a wait for them would find the same. Loggers only write.
 constexpr std::array kWaitedFor = {
     Passive{"multiprocessing.connection", "Connection", nullptr},
     Passive{"multiprocessing.context", "Process", nullptr},
@@ -62,14 +62,14 @@ constexpr std::array kWaitedFor = {
 constexpr std::array<std::string_view, 11> kMethodsOfWaits = {
     "poll", "recv", "exitcode", "returncode", "pid", "name", "debug", "info", "warning", "error", "communicate"};
 constexpr std::array<std::string_view, 2> kWaits = {"select", "waitpid"};
-// Functions in C, or with their own names on the way there.
+// Functions in C that may wait with a limit.
 constexpr std::array<std::string_view, 14> kLimitedCalls = {"acquire", "wait",         "select",   "poll",     "recv",
                                                             "accept",  "read",         "readline", "sleep",    "get",
                                                             "join",    "sigtimedwait", "connect",  "recv_into"};
-// An exception by which the limit of a wait ends it.
+// Exceptions that waits raise when their time is up.
 constexpr std::array<std::string_view, 8> kTimeUp = {"Empty",   "Full",           "TimeoutError",       "Timeout",
                                                      "timeout", "TimeoutExpired", "BrokenBarrierError", "Exception"};
-// Of what a loop iterates over; any other iterator may run code.
+// Iterators that run no Python code.
 constexpr std::array<std::string_view, 10> kIterators = {
     "list_iterator",      "tuple_iterator",    "range_iterator", "longrange_iterator",   "dict_keyiterator",
     "dict_valueiterator", "dict_itemiterator", "set_iterator",   "list_reverseiterator", "str_iterator"};
@@ -160,7 +160,7 @@ class LoopReader {
     return is_named && is_among(kTimeUp, name_at(address_, is_global ? load.argument >> 1U : load.argument));
   }
 
-  // Whether the statement that makes the call names a function that waits until a time.
+  // Whether the statement that makes the call names a function that may wait with a limit.
   bool calls_wait(std::size_t call) const {
     for (std::size_t i = call; i-- > 0;) {
       const PythonInstruction& one = instructions_[i];
@@ -173,7 +173,7 @@ class LoopReader {
     return false;
   }
 
-  // What is on the stack behind the variables: iterators, among others.
+  // Whether an iterator of a `for` loop, which lies on the stack after the variables, may run Python code.
   bool runs_code_to_iterate() const {
     const std::uint64_t begin = frame_.address + layout_.frame.locals;
     const auto top = static_cast<std::int32_t>(frame_.stack_top);  // below 0: it has called a function in C
@@ -394,7 +394,7 @@ class LoopReader {
     return is_of_call(entry_of(word(word(other + kTypeOf) + kTypeDict), name));
   }
 
-  // The function of the program's own that the frame has called, which is judged by its own frame.
+  // The function that the frame has called, if it is the program's own: its own frame is judged too.
   bool is_of_call(std::uint64_t function) const {
     return called_ != 0 && function != 0 && c_text(word(word(function + kTypeOf) + kTypeName)) == "function" &&
            word(function + kFunctionCode) == called_;

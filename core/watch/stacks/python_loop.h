@@ -25,7 +25,7 @@ struct AwaitedInLoop {
                                                            const PythonLayout& layout, PythonCodeReader* codes,
                                                            ProcessMemory* memory);
 
-/// What a frame does between two ends of the wait that it is in.
+/// What a frame does from the end of the wait that it is in to its next wait.
 enum class BetweenWaits {
   kLooksOn,    ///< it waits again, and in between asks nothing but objects for which threads wait, and changes nothing
                ///< but its own variables
@@ -39,6 +39,7 @@ struct LimitedCall {
   std::uint64_t code = 0;  ///< the code object of the function of the program's own that is called; 0: another
 };
 
+/// Follows the instructions of the frame from that call on. What cannot be read counts as kMayDecide.
 [[nodiscard]] BetweenWaits between_waits(const PythonFrameWords& frame, const PythonCode& code,
                                          const PythonLayout& layout, PythonCodeReader* codes, ProcessMemory* memory,
                                          const LimitedCall& called);

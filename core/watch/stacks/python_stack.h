@@ -19,8 +19,8 @@ struct PythonThread {
   PythonLocals locals;              ///< of frames of the user's own code; only read_python_progress() fills it
   /// What the innermost of these waits for in a loop that ends only by that (python_loop.h); nullopt: not known.
   std::optional<AwaitedInLoop> awaited;
-  /// Its own code may go on by what is not seen when the wait that it is in ends by a limit (BetweenWaits::kMayDecide),
-  /// or an event loop runs it. Of waits and sleeps of the standard library that its own code calls.
+  /// When the time of its wait is up, the program's own code may go on by something that is not seen
+  /// (BetweenWaits::kMayDecide), or an event loop may run it. Only read_python_progress() tells.
   bool may_decide = false;
 };
 

@@ -7,7 +7,7 @@
 namespace mprun {
 namespace {
 
-// Files of the standard library, and of mprun, whose functions wait once.
+// Files of the standard library, and of mprun, whose functions wait and then return to their caller.
 constexpr std::array<std::string_view, 18> kWaitFiles = {
     "/threading.py",
     "/queue.py",
@@ -29,10 +29,11 @@ constexpr std::array<std::string_view, 18> kWaitFiles = {
     "/mprun/python/mprun/sync_values.py",
 };
 
-// What runs an event loop, and so code of the program that is on no stack while it waits.
+// Event loops: while they wait, the code that they will run is on no stack.
 constexpr std::array<std::string_view, 8> kEventLoops = {
     "/asyncio/", "/trio/", "/twisted/internet/", "/tornado/", "/eventlet/", "/gevent/", "/curio/", "/sched.py"};
 
+// What functions do when their time is up.
 constexpr std::array<std::string_view, 10> kReturnFalse = {
     "Event.wait",       "Condition.wait", "Condition.wait_for",   "Semaphore.acquire", "Thread.join",
     "BaseProcess.join", "_wait",          "_ConnectionBase.poll", "ApplyResult.wait",  "_PollLikeSelector.select"};
@@ -69,7 +70,7 @@ void PythonWaits::add(const PythonFrame& frame, std::uint64_t code, const Look& 
 
 void PythonWaits::add_own(std::uint64_t code, const Look& look) {
   const LimitedCall called{own_ != 0 ? TimeUp::kNotKnown : end_of(library_), own_};
-  // Of a function in C that is called directly, only the instructions show whether it is one that waits once.
+  // Only the instructions show whether a function in C that is called directly waits and then returns.
   const BetweenWaits unknown = called.end == TimeUp::kInC ? BetweenWaits::kLooksOn : BetweenWaits::kMayDecide;
   const BetweenWaits found = look ? look(called) : unknown;
   own_ = code;

@@ -123,19 +123,6 @@ def in_process(_: object) -> None:
     by_file()
 
 
-def supervise() -> None:
-    """Gives its worker a lock late, and looks meanwhile whether the worker lives."""
-    context = multiprocessing.get_context("fork")
-    lock = context.Lock()
-    worker = context.Process(target=lock.acquire)
-    end = time_of_end()
-    with lock:
-        worker.start()
-        while worker.is_alive() and uptime() < end:
-            time.sleep(LIMIT)
-    worker.join()
-
-
 def in_executor() -> None:
     with ThreadPoolExecutor(1) as executor:
         executor.submit(count_in_item).result()
@@ -157,7 +144,6 @@ WAYS = {
     "caller": lambda: in_thread(by_caller),
     "event-loop": lambda: in_thread(lambda: asyncio.run(in_event_loop())),
     "pool": in_pool,
-    "supervisor": supervise,
 }
 
 if __name__ == "__main__":

@@ -620,7 +620,7 @@ def until_its_caller_knows() -> None:
 
 
 def waits() -> None:
-    """Starts loops, and reports which of them may go on by something else than what they wait for."""
+    """Starts loops, and reports once their instructions are specialised which may go on by more than their wait."""
     known = (wait_in_caller, wait_for_an_item, wait_for_an_event, wait_for_a_thread, wait_and_say_so)
     others = (until_a_count, until_a_time, until_a_file, until_a_function_says_so, until_a_generator_ends,
               until_its_caller_knows)
