@@ -120,5 +120,29 @@ TEST_F(PythonWaysTest, InTheHandlerOfItsException) {
   EXPECT_EQ(ways(loop, TimeUp::kRaises, longer).reached, ended.reached);
 }
 
+TEST_F(PythonWaysTest, LeadPastWhatRaises) {
+  // while True: sleep(1); try: stat() except: continue; set()
+  const auto loop = code({{kLoadFast, 0},
+                          {kCall, 0},
+                          {kLoadFast, 1},
+                          {kCall, 1},
+                          {kLoadFast, 2},
+                          {kJumpBackward, 6},
+                          {kPopTop, 0},
+                          {kJumpBackward, 8},
+                          {kReturn, 0}});
+  const std::string table = {static_cast<char>(0x82), 2, 6, 0};  // instructions 2 and 3 are handled at 6
+  const auto no_end = [](const PythonInstruction&) { return false; };
+  const PythonWays plain = ways_after(loop, 1, table, TimeUp::kReturnsFalse, no_end);
+  EXPECT_FALSE(WaysOfCall(loop, 1, plain).comes_back_without(4));
+  const PythonWays all = ways_after(loop, 1, table, TimeUp::kReturnsFalse, no_end, true);
+  EXPECT_TRUE(WaysOfCall(loop, 1, all).comes_back_without(4)) << "what comes after an exception is not done each time";
+  EXPECT_FALSE(WaysOfCall(loop, 1, all).comes_back_without(2));
+  const auto any = [](std::size_t, std::size_t) { return true; };
+  EXPECT_FALSE(WaysOfCall(loop, 1, all).leaves(any));
+  EXPECT_TRUE(WaysOfCall(loop, 1, all).comes_back_from(6));
+  EXPECT_FALSE(WaysOfCall(loop, 1, all).comes_back_from(8));
+}
+
 }  // namespace
 }  // namespace mprun

@@ -146,15 +146,22 @@ enum PythonJump : unsigned char {
 class WayFinder {
  public:
   using IsTimeUp = std::function<bool(const PythonInstruction&)>;
-  WayFinder(const std::vector<PythonInstruction>& instructions, const IsTimeUp& is_time_up)
-      : instructions_(instructions), is_time_up_(is_time_up), reached_(instructions.size()) {}
+  WayFinder(const std::vector<PythonInstruction>& instructions, std::string_view table, const IsTimeUp& is_time_up,
+            bool with_exceptions)
+      : instructions_(instructions),
+        table_(table),
+        is_time_up_(is_time_up),
+        with_exceptions_(with_exceptions),
+        reached_(instructions.size()) {
+    ways_.next.resize(instructions.size());
+  }
 
-  PythonWays from(std::size_t call, std::string_view table, TimeUp end) {
-    call_ = call;
-    if (end != TimeUp::kRaises) follow(call + 1, end == TimeUp::kReturnsFalse);
-    if (end != TimeUp::kReturnsFalse) {
-      const auto handler = ExceptionTable(table).handler_of(instructions_[call].at);
-      if (handler) go_to(*handler);
+  PythonWays from(std::size_t call, TimeUp end) {
+    call_ = from_ = call;
+    if (end != TimeUp::kReturnsFalse) go_to_handler(call);
+    if (end != TimeUp::kRaises) {
+      note_step(call + 1);
+      follow(call + 1, end == TimeUp::kReturnsFalse);
     }
     while (!next_.empty()) {
       const std::size_t one = next_.back();
@@ -168,6 +175,10 @@ class WayFinder {
   }
 
  private:
+  void go_to_handler(std::size_t index) {
+    const auto handler = table_.handler_of(instructions_[index].at);
+    if (handler) go_to(*handler);
+  }
   void go_to(std::size_t unit) {
     const auto found = std::lower_bound(instructions_.begin(), instructions_.end(), unit,
                                         [](const PythonInstruction& one, std::size_t at) { return one.at < at; });
@@ -175,7 +186,11 @@ class WayFinder {
   }
   void add(std::size_t index) {
     if (index == call_) ways_.come_back = true;
+    note_step(index);
     if (index < instructions_.size() && index != call_ && !reached_[index]) next_.push_back(index);
+  }
+  void note_step(std::size_t index) {
+    if (index < instructions_.size()) ways_.next[from_].push_back(index);
   }
 
   // `false_on_top`: the instruction finds a value on the stack that counts as false.
@@ -186,6 +201,8 @@ class WayFinder {
       return;
     }
     reached_[index] = true;
+    from_ = index;
+    if (with_exceptions_) go_to_handler(index);
     const PythonInstruction& one = instructions_[index];
     if (one.op == kReturn || one.op == kRaise || one.op == kReraise) return;
     const bool forward = jumps_on_condition_forward(one.op) || one.op == kForIter || one.op == kJumpForward;
@@ -208,18 +225,21 @@ class WayFinder {
   }
 
   const std::vector<PythonInstruction>& instructions_;
+  ExceptionTable table_;
   const IsTimeUp& is_time_up_;
+  bool with_exceptions_;
   std::vector<bool> reached_;
   std::vector<std::size_t> next_;
-  std::size_t call_ = 0;
+  std::size_t call_ = 0, from_ = 0;
   PythonWays ways_;
 };
 
 }  // namespace
 
 PythonWays ways_after(const std::vector<PythonInstruction>& instructions, std::size_t call, std::string_view table,
-                      TimeUp end, const std::function<bool(const PythonInstruction& load)>& is_time_up) {
-  return WayFinder(instructions, is_time_up).from(call, table, end);
+                      TimeUp end, const std::function<bool(const PythonInstruction& load)>& is_time_up,
+                      bool with_exceptions) {
+  return WayFinder(instructions, table, is_time_up, with_exceptions).from(call, end);
 }
 
 std::vector<PythonInstruction> decode_instructions(std::string_view bytes) {

@@ -6,9 +6,7 @@
 
 #include <optional>
 
-#include "watch/stacks/python_code.h"
-#include "watch/stacks/python_instructions.h"
-#include "watch/stacks/python_locals.h"
+#include "watch/stacks/python_wait_call.h"
 
 namespace mprun {
 
@@ -31,12 +29,6 @@ enum class BetweenWaits {
                ///< but its own variables
   kLeaves,     ///< it does not wait again, and does no more than that before it returns or raises
   kMayDecide,  ///< it may go on by something else: a clock, a file, a count that is kept elsewhere
-};
-
-/// The call that a frame is in.
-struct LimitedCall {
-  TimeUp end = TimeUp::kNotKnown;
-  std::uint64_t code = 0;  ///< the code object of the function of the program's own that is called; 0: another
 };
 
 /// Follows the instructions of the frame from that call on. What cannot be read counts as kMayDecide.
