@@ -416,6 +416,8 @@ bool may_be_idle(const Proof& proof, const Hang& hang) {
   if (blocks_event_loop(hang)) return false;
   if (!proof.needs_no_signal && waits_for_own_queue(hang)) return false;
   if (proof.needs_no_signal || proof.needs_no_client || proof.needs_no_limit) return true;
+  // It may wait for the end of the very thread that shows now and then that it is alive.
+  if (proof.needs_no_beat) return !hang.join || hang.join->call != "queue.Queue.join";
   return !joins(hang) && !looks_for_own(proof) && !waits_for_partner(proof, hang);
 }
 

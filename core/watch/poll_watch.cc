@@ -53,7 +53,7 @@ std::optional<Proof> PollWatch::find_lost_poller(const Sample& sample, Nanos now
 }
 
 PollWatch::State PollWatch::state_of(const Sample& part, Nanos since) const {
-  State state{since, polls_.polls(), polls_.child_polls(), polls_.own_polls(), {}};
+  State state{since, polls_.polls(), polls_.child_polls(), polls_.own_polls(), polls_.beats(), {}};
   for (const ThreadSample& thread : part.threads) {
     if (thread.moved && !state.is_poll(thread.tid)) state.ran.insert(thread.tid);
   }
@@ -76,6 +76,7 @@ std::optional<Proof> PollWatch::judge(const Sample& part, const State& state) co
   assumptions.polls = state.polls;
   assumptions.child_polls = state.child_polls;
   assumptions.own_polls = state.own_polls;
+  assumptions.beats = state.beats;
   auto proof = tree_->judge_assuming(std::make_unique<Sample>(part), std::move(assumptions));
   if (proof) proof->is_early = true;
   return proof;

@@ -20,9 +20,10 @@ class PollWatch {
   [[nodiscard]] std::optional<Proof> look(Nanos now, bool busy);
   /// A thread ran when it last looked.
   [[nodiscard]] bool any_runs() const;
-  /// PollMeter::child_polls() and own_polls() of the last look.
+  /// PollMeter::child_polls(), own_polls() and beats() of the last look.
   [[nodiscard]] std::map<pid_t, pid_t> child_polls() const { return polls_.child_polls(); }
   [[nodiscard]] std::map<pid_t, OwnPoll> own_polls() const { return polls_.own_polls(); }
+  [[nodiscard]] std::map<pid_t, Beat> beats() const { return polls_.beats(); }
   /// A process that polls for what no thread receives (stalls/lost_poller.h), as one look shows; 0: none.
   [[nodiscard]] pid_t find_lost_poller_now(const Sample& sample) const;
 
@@ -32,17 +33,21 @@ class PollWatch {
     std::set<pid_t> polls;
     std::map<pid_t, pid_t> child_polls;
     std::map<pid_t, OwnPoll> own_polls;
+    std::map<pid_t, Beat> beats;
     std::set<pid_t> ran;   ///< between the last two samples, and it was no poll
     bool is_late = false;  ///< it has been there for as long as counts as a stall
     bool operator==(const State&) const = default;
-    [[nodiscard]] bool any_polls() const { return !polls.empty() || !child_polls.empty() || !own_polls.empty(); }
+    [[nodiscard]] bool any_polls() const {
+      return !polls.empty() || !child_polls.empty() || !own_polls.empty() || !beats.empty();
+    }
     [[nodiscard]] bool is_poll(pid_t tid) const {
-      return polls.count(tid) != 0 || child_polls.count(tid) != 0 || own_polls.count(tid) != 0;
+      return polls.count(tid) != 0 || child_polls.count(tid) != 0 || own_polls.count(tid) != 0 || beats.count(tid) != 0;
     }
     void leave_out(pid_t tid) {
       polls.erase(tid);
       child_polls.erase(tid);
       own_polls.erase(tid);
+      beats.erase(tid);
       ran.erase(tid);
     }
     [[nodiscard]] bool is_like(State other) const {

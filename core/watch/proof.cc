@@ -75,6 +75,7 @@ std::optional<Proof> judge_assuming(ProcSource* proc, std::unique_ptr<Sample> sa
   proof.needs_no_signal = proof.snapshot->assumes_no_signal();
   proof.needs_no_client = proof.snapshot->assumes_no_client();
   proof.needs_no_limit = proof.snapshot->assumes_no_limit();
+  proof.needs_no_beat = proof.snapshot->assumes_beat();
   proof.needs_only_idle_runtimes = proof.snapshot->assumes_only_idle_runtimes();
   proof.needs_only_timers = proof.snapshot->assumes_only_timers();
   return proof;

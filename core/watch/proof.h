@@ -22,6 +22,7 @@ struct Proof {
   bool needs_no_signal = false;           ///< for a stall: assumes that no signal comes, among others
   bool needs_no_client = false;           ///< the same, that no process outside uses what a server would wait for
   bool needs_no_limit = false;            ///< the same, that no time limit passes
+  bool needs_no_beat = false;             ///< the same, that threads that only beat let no other go on
   bool needs_only_timers = false;         ///< the same, only that timers whose handlers do nothing release no thread
   bool needs_only_idle_runtimes = false;  ///< the same, only that runtimes that wake up by themselves do nothing
   bool is_early = false;                  ///< for a stall: found before the limit, so that it may be idle

@@ -105,6 +105,7 @@ std::optional<Proof> StallWatch::judge_late(const Sample& before, pid_t lost_tas
   Assumptions assumptions = assumptions_after_stall();
   assumptions.child_polls = polls_.child_polls();
   assumptions.own_polls = polls_.own_polls();
+  assumptions.beats = polls_.beats();
   const auto name = [&](std::unique_ptr<Sample> sample) {
     auto found = tree_->judge_assuming(std::move(sample), assumptions);
     return found && is_unawaited_part(found->judgement) ? std::nullopt : std::move(found);

@@ -45,6 +45,7 @@ class Case:
     # or "beside": main moves and the rest does not. Of the last two mprun ends nothing: their work goes on.
     rest: str = "still"
     adapters: str = ""  # MPRUN_ADAPTERS, where an adapter would cure it
+    reads_loops: bool = False  # whether mprun must read what a loop of it does
     mended: tuple[str, str] | None = None  # "Python" or a package, and the first version with which it does not hang
 
     @property
@@ -78,6 +79,8 @@ class Case:
         """Why the case does not hang here; "" if it does."""
         if missing := why_not_installed(self.program, self.compiler) or why_not_importable(self.source):
             return missing
+        if self.reads_loops and not READS_LOOPS:
+            return NO_LOOPS
         if self.mended is None:
             return ""
         package, version = self.mended
@@ -259,7 +262,7 @@ _VARIANTS = [
     Case("handler_beside_worker.py", STALLED, LOCK_CYCLE, PROCESS_JOIN, rest="moving"),
     Case("shell_beside_monitor.sh", PERHAPS_PARTIAL, LOCK_CYCLE, rest="moving"),
     Case("bash_beside_monitor.bash", PERHAPS_PARTIAL, LOCK_CYCLE, rest="moving"),
-    Case("poll_beside_worker.py", STALLED, ("pipe-never-closed",), PROCESS_JOIN, rest="moving"),
+    Case("poll_beside_worker.py", STALLED, ("pipe-never-closed",), PROCESS_JOIN, rest="moving", reads_loops=True),
     Case("pair_beside_worker.py", STALLED, PIPE_CYCLE, rest="working"),
     Case("stuck_beside_idle.py", STALLED, LOCK_CYCLE, PROCESS_JOIN, rest="moving"),
     Case("busy_closes_pipe.py", PERHAPS_PARTIAL, ("pipe-never-closed",), PROCESS_JOIN, rest="moving"),
@@ -382,6 +385,10 @@ _VARIANTS = [
     Case("asyncio_blocks_its_loop.py", STALLED, NEVER_NOTIFIED, ("Queue.get",)),
     Case("asyncio_set_by_thread.py", DEADLOCK, ("loop-not-woken",), ("asyncio.runners.run",)),
     Case("xdist_lock_twice.py", DEADLOCK, LOCK_CYCLE, (), rest="polling"),
+    Case("heartbeat_beside_lock_cycle.py", STALLED, LOCK_CYCLE, (), rest="moving", reads_loops=True),
+    Case("monitor_beside_nested_task.py", STALLED, ("task-waits-in-own-pool",), rest="moving", reads_loops=True),
+    Case("progress_beside_dead_worker.py", STALLED, NEVER_NOTIFIED, ("queue.Queue.join",), rest="moving", reads_loops=True),
+    Case("elapsed_shown_until_child_ends.py", STALLED, ("queue-not-drained",), ("waitpid",), rest="polling", reads_loops=True),
     Case("queue_polled_without_producer.py", STALLED, ("pipe-never-closed",), ("Queue.get",), rest="polling"),
     Case("future_polled_forever.py", STALLED, ("task-waits-in-own-pool", *POLLS), rest="polling"),
     Case("counter_polled_forever.py", STALLED, POLLS, rest="polling"),

@@ -1,4 +1,4 @@
-// PythonProgram: one of the programs of tests/unit/watch/python_stacks.py, running while a test looks at it.
+// PythonProgram: one of the Python programs in tests/unit/watch, running while a test looks at it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ bool eventually(Condition holds) {
 
 class PythonProgram {
  public:
-  explicit PythonProgram(const std::string& mode) {
+  explicit PythonProgram(const std::string& mode, const std::string& file = "python_stacks.py") {
     const char* chosen = std::getenv("MPRUN_PYTHON");
     auto input = make_pipe();
     auto output = make_pipe();
@@ -41,7 +41,7 @@ class PythonProgram {
                  "-I",
                  "-W",
                  "ignore",
-                 std::string(MPRUN_SOURCE_DIR) + "/tests/unit/watch/python_stacks.py",
+                 std::string(MPRUN_SOURCE_DIR) + "/tests/unit/watch/" + file,
                  mode};
     plan.env = {"LC_ALL=C.UTF-8"};
     plan.fds = {{input->read.get(), 0}, {output->write.get(), 1}, {2, 2}};

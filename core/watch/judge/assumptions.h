@@ -19,6 +19,13 @@ struct OwnPoll {
   bool operator==(const OwnPoll&) const = default;
 };
 
+/// A thread that sleeps or waits with a limit, and in between lets no other thread go on (python_beat.h).
+struct Beat {
+  bool changes_variables = false;  ///< that another thread may look at
+  bool prints_at_times = false;    ///< to its standard output or error
+  bool operator==(const Beat&) const = default;
+};
+
 struct Assumptions {
   bool handlers_release_no_thread = false;  ///< no signal handler, nor a function that CUDA calls, lets a thread go on
   /// No process outside connects to a rank of torch.distributed, or uses a FIFO or an IPC object of the tree.
@@ -28,6 +35,7 @@ struct Assumptions {
   std::set<pid_t> polls;  ///< threads whose waits count as endless, although they end again and again (polls.h)
   std::map<pid_t, pid_t> child_polls;  ///< threads that sleep and look whether that child has ended (polls.h)
   std::map<pid_t, OwnPoll> own_polls;  ///< threads that sleep or wait between looks at objects in memory (polls.h)
+  std::map<pid_t, Beat> beats;         ///< threads that only beat (polls.h)
   std::map<pid_t, std::string> spins;  ///< threads that run but only wait, with the call that waits (spins.h)
 };
 

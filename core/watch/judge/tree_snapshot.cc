@@ -172,6 +172,11 @@ void TreeSnapshot::assume_no_client(std::string what) {
   assume(std::move(what));
 }
 
+void TreeSnapshot::assume_beat(std::string what) {
+  assumes_beat_ = true;
+  assume(std::move(what));
+}
+
 void TreeSnapshot::assume_idle_runtime(std::string what) {
   const std::size_t before = assumed_.size();
   assume(std::move(what));

@@ -173,6 +173,9 @@ class TreeSnapshot {
   /// The same, for an object that clients outside may well use: a server that has nothing to do looks the same.
   void assume_no_client(std::string what);
   [[nodiscard]] bool assumes_no_client() const { return assumes_no_client_; }
+  /// The same, for a thread that wakes up now and then: a program that idles may show so that it is alive.
+  void assume_beat(std::string what);
+  [[nodiscard]] bool assumes_beat() const { return assumes_beat_; }
   /// The same, for a time limit: a program that does something now and then looks the same.
   void assume_no_limit(std::string what);
   [[nodiscard]] bool assumes_no_limit() const { return assumes_no_limit_; }
@@ -223,7 +226,7 @@ class TreeSnapshot {
   const Sample* sample_;
   TreeBoundary boundary_;
   std::vector<std::string> assumed_;
-  bool assumes_no_signal_ = false, assumes_no_client_ = false, assumes_no_limit_ = false;
+  bool assumes_no_signal_ = false, assumes_no_client_ = false, assumes_no_limit_ = false, assumes_beat_ = false;
   std::size_t tame_timers_ = 0, idle_runtimes_ = 0;
   std::map<pid_t, Process> processes_;
   std::string blind_spot_;

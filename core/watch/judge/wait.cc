@@ -360,7 +360,9 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const bool is_runtimes = of_runtime.has_value();
   if (thread.moved) {
     if (auto wait = decode_wait_for_gil(thread, snapshot)) return std::move(*wait);
-    const bool polls = is_runtimes || snapshot->assumptions().polls.count(thread.tid) != 0;
+    const Assumptions& assumptions = snapshot->assumptions();
+    const bool polls =
+        is_runtimes || assumptions.polls.count(thread.tid) != 0 || assumptions.beats.count(thread.tid) != 0;
     if (!polls && !serves_rendezvous(thread, snapshot)) return live_wait(WaitKind::kRunning, "it runs");
   }
   const TreeSnapshot::Process* process = snapshot->process(thread.pid);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 
 #include "watch/judge/library_waits.h"
 #include "watch/judge/partners.h"
@@ -101,6 +102,36 @@ bool still_polls(const ThreadSample& thread, const ThreadSample& endless, const 
   return call && *call == thread.call && decode_call(endless, process, snapshot).polled == wait.polled;
 }
 
+// Whether a process of the tree reads what the process writes to its standard output or error.
+bool writes_to_tree(pid_t pid, const TreeSnapshot& snapshot) {
+  constexpr std::array kOutputs = {1, 2};
+  return std::any_of(kOutputs.begin(), kOutputs.end(), [&](int number) {
+    const Descriptor* const output = snapshot.descriptor(pid, number);
+    if (output == nullptr || output->kind != Descriptor::Kind::kPipe) {
+      return output != nullptr && output->kind == Descriptor::Kind::kSocket;
+    }
+    return !snapshot.pipe_holders(output->inode, TreeSnapshot::End::kRead).empty();
+  });
+}
+
+// Whether a thread lets no other one go on between its sleeps or its waits with a limit.
+bool only_beats(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const Assumptions& assumptions = snapshot->assumptions();
+  const auto beat = assumptions.beats.find(thread.tid);
+  if (beat == assumptions.beats.end()) return false;
+  const auto is_beat = [&](pid_t tid) { return assumptions.beats.count(tid) != 0; };
+  const auto is_of_other = [&](const auto& poll) { return !is_beat(poll.first); };
+  const auto& polls = assumptions.polls;
+  const bool any_looks = !std::all_of(polls.begin(), polls.end(), is_beat) ||
+                         std::any_of(assumptions.child_polls.begin(), assumptions.child_polls.end(), is_of_other) ||
+                         std::any_of(assumptions.own_polls.begin(), assumptions.own_polls.end(), is_of_other);
+  if (beat->second.changes_variables && any_looks) return false;
+  if (beat->second.prints_at_times && writes_to_tree(thread.pid, *snapshot)) return false;
+  snapshot->assume_beat("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                        " wakes up now and then, and lets no other one go on");
+  return true;
+}
+
 // A wait with a time limit that may be judged as if it had none.
 std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const TreeSnapshot::Process& process,
                                            TreeSnapshot* snapshot) {
@@ -114,7 +145,7 @@ std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const Tre
                               " s longer");
   } else if (assumptions.polls.count(thread.tid) != 0) {
     snapshot->assume(who + " polls, and has found nothing that would let it go on");
-  } else {
+  } else if (!only_beats(thread, snapshot)) {
     return std::nullopt;
   }
   Wait wait = decode_call(*endless, process, snapshot);
@@ -182,6 +213,11 @@ bool holds_file_lock(TreeSnapshot* snapshot) {
 std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (auto wait = decode_child_poll(thread, snapshot)) return wait;
   if (auto wait = decode_own_poll(thread, snapshot)) return wait;
+  if (only_beats(thread, snapshot)) {
+    Wait wait{WaitKind::kTimer, "a sleep, again and again", {}, {}};
+    add_processes(snapshot->sharing_memory(thread.pid), &wait);
+    return wait;
+  }
   if (snapshot->assumptions().no_limit_from == 0) return std::nullopt;
   const PythonThread* python = snapshot->python_thread(thread.pid, thread.tid);
   if (python == nullptr) return std::nullopt;

@@ -298,13 +298,18 @@ void StackReader::read_locals(std::uint64_t frame, const Piece& fields, PythonTh
                                decoded.function == "<module>"};
   if (thread->frames.size() == 1) waits_ = {};
   PythonWaits::Look look;
+  PythonWaits::LookAfter look_after;
   if (python_.minor == 11) {
     look = [&](const LimitedCall& called) {
       return between_waits(words, *code_of(fields), layout_, &codes_, memory_, called);
     };
+    look_after = [&](const LimitedCall& called, PythonBeat* beat) {
+      return after_wait(words, *code_of(fields), layout_, &codes_, memory_, called, beat);
+    };
   }
-  waits_.add(decoded, fields.word(layout_.frame.code), look);
+  waits_.add(decoded, fields.word(layout_.frame.code), look, look_after);
   thread->may_decide = waits_.may_decide();
+  thread->beat = waits_.beat();
   if (is_library_file(decoded.file)) return;
   add_locals(words, *code_of(fields), layout_, python_.types, memory_, &thread->locals);
   const bool is_innermost = std::all_of(thread->frames.begin(), thread->frames.end() - 1,

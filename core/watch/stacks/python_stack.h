@@ -8,6 +8,7 @@
 
 #include "procfs/process_facts.h"
 #include "watch/hang.h"
+#include "watch/stacks/python_beat.h"
 #include "watch/stacks/python_loop.h"
 
 namespace mprun {
@@ -22,6 +23,7 @@ struct PythonThread {
   /// When the time of its wait is up, the program's own code may go on by something that is not seen
   /// (BetweenWaits::kMayDecide), or an event loop may run it. Only read_python_progress() tells.
   bool may_decide = false;
+  std::optional<PythonBeat> beat = {};  ///< it only beats; only read_python_progress() tells
 };
 
 /// The innermost of these frames, down to where multiprocessing has forked the process: the rest is what the parent's

@@ -29,6 +29,9 @@ constexpr std::array<std::string_view, 18> kWaitFiles = {
     "/mprun/python/mprun/sync_values.py",
 };
 
+// psutil sleeps between two measurements.
+constexpr std::string_view kMeasures = "/psutil/__init__.py";
+
 // Event loops: while they wait, the code that they will run is on no stack.
 constexpr std::array<std::string_view, 8> kEventLoops = {
     "/asyncio/", "/trio/", "/twisted/internet/", "/tornado/", "/eventlet/", "/gevent/", "/curio/", "/sched.py"};
@@ -52,9 +55,15 @@ TimeUp end_of(const std::string& library) {
   return is_one_of(kRaise, library) ? TimeUp::kRaises : TimeUp::kNotKnown;
 }
 
+bool is_of_wait(const std::string& file) {
+  return std::any_of(kWaitFiles.begin(), kWaitFiles.end(),
+                     [&file](std::string_view part) { return file.ends_with(part); });
+}
+
 }  // namespace
 
-void PythonWaits::add(const PythonFrame& frame, std::uint64_t code, const Look& look) {
+void PythonWaits::add(const PythonFrame& frame, std::uint64_t code, const Look& look, const LookAfter& look_after) {
+  add_to_beat(frame, code, look_after);
   if (is_over_) return;
   if (!is_library_file(frame.file)) {
     add_own(code, look);
@@ -62,9 +71,8 @@ void PythonWaits::add(const PythonFrame& frame, std::uint64_t code, const Look& 
   }
   const auto has = [&frame](std::string_view part) { return frame.file.find(part) != std::string::npos; };
   may_decide_ = std::any_of(kEventLoops.begin(), kEventLoops.end(), has);
-  const auto is_end = [&frame](std::string_view part) { return frame.file.ends_with(part); };
   // The loop that waits is the library's, or the program's own code returns to a library.
-  is_over_ = may_decide_ || own_ != 0 || std::none_of(kWaitFiles.begin(), kWaitFiles.end(), is_end);
+  is_over_ = may_decide_ || own_ != 0 || !is_of_wait(frame.file);
   library_ = frame.function;
 }
 
@@ -76,6 +84,21 @@ void PythonWaits::add_own(std::uint64_t code, const Look& look) {
   own_ = code;
   may_decide_ = found == BetweenWaits::kMayDecide;
   is_over_ = found != BetweenWaits::kLeaves;
+}
+
+void PythonWaits::add_to_beat(const PythonFrame& frame, std::uint64_t code, const LookAfter& look_after) {
+  if (beat_is_over_) return;
+  if (is_library_file(frame.file)) {
+    beat_is_over_ = returned_ != 0 || !(is_of_wait(frame.file) || frame.file.ends_with(kMeasures));
+    called_ = frame.function;
+    return;
+  }
+  const LimitedCall called{returned_ != 0 ? TimeUp::kNotKnown : end_of(called_), returned_};
+  PythonBeat beat;
+  const AfterWait found = look_after ? look_after(called, &beat) : AfterWait::kMore;
+  if (found == AfterWait::kBeats) beat_ = beat;
+  beat_is_over_ = found != AfterWait::kReturns;
+  returned_ = code;
 }
 
 }  // namespace mprun

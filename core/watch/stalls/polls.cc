@@ -15,6 +15,7 @@ namespace {
 // A wake-up makes a thread run once or more. It must have run this often before the first look at its variables, and
 // between two looks: it has woken up three times in all.
 constexpr std::uint64_t kFirstRuns = 1, kManyRuns = 2;
+constexpr int kManyBeats = 2;
 
 // A time that a loop may compare with the clock: when it ends or began, by a clock that Python's time shows.
 bool is_time_of_loop(double value, double age_of_tree) {
@@ -76,12 +77,17 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
     locals = one.locals;
     frames = one.frames;
     poll.may_decide = poll.may_decide || one.may_decide;
+    const bool asks_child = one.beat && one.beat->asks_child;
+    poll.asks = asks_child ? poll.asks + 1 : 0;
+    poll.beats = one.beat && !asks_child && thread.tid != thread.pid ? poll.beats + 1 : 0;
+    if (one.beat) poll.beat = {one.beat->changes_variables, one.beat->prints_at_times};
     poll.own = one.awaited ? OwnPoll{one.awaited->what, one.awaited->is_shared, one.awaited->is_flag} : OwnPoll{};
   }
   const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(),
                                    [this](double value) { return is_time_of_loop(value, to_seconds(age_of_tree_)); });
   if (poll.locals.size() >= kMostStatesOfLoop) poll.locals.clear();  // it counts
   poll.stays = !poll.locals.insert(locals.fingerprint).second && !may_end && !poll.may_decide;
+  poll.stays = poll.stays || poll.asks >= kManyBeats;
   poll.sleeps = is_sleep(thread);
   const bool is_of_library = std::all_of(frames.begin(), frames.end(), is_of_library_code);
   if (poll.sleeps || is_of_library) {
@@ -115,7 +121,11 @@ void PollMeter::take(const Sample& sample, Nanos now) {
 
 bool PollMeter::only_polls(pid_t tid) const {
   const auto poll = polls_.find(tid);
-  return poll != polls_.end() && poll->second.stays;
+  return poll != polls_.end() && (poll->second.stays || poll->second.beats != 0);
+}
+
+bool PollMeter::has_looked(pid_t tid, const Poll& poll) const {
+  return runs_.at(tid).runs >= poll.runs_at_change + kManyRuns;
 }
 
 // The last that moved may have brought about what a poll looks for next: one of its own process, if that is in memory
@@ -135,7 +145,8 @@ void PollMeter::note_changes(const Sample& sample) {
   runs_ = std::move(runs);
   for (auto& [tid, poll] : polls_) {
     const Runs& own = runs_.at(tid);
-    const bool may_end = one_is_new || (poll.own.is_shared ? !changed.empty() : changed.count(own.pid) != 0);
+    const bool any_process = poll.own.is_shared || poll.beats != 0;
+    const bool may_end = one_is_new || (any_process ? !changed.empty() : changed.count(own.pid) != 0);
     if (may_end) poll.runs_at_change = own.runs;
   }
 }
@@ -176,8 +187,15 @@ std::map<pid_t, pid_t> PollMeter::child_polls() const {
 std::map<pid_t, OwnPoll> PollMeter::own_polls() const {
   std::map<pid_t, OwnPoll> found;
   for (const auto& [tid, poll] : polls_) {
-    const bool has_looked = runs_.at(tid).runs >= poll.runs_at_change + kManyRuns;
-    if (poll.stays && has_looked && !poll.own.awaited.empty()) found.emplace(tid, poll.own);
+    if (poll.stays && has_looked(tid, poll) && !poll.own.awaited.empty()) found.emplace(tid, poll.own);
+  }
+  return found;
+}
+
+std::map<pid_t, Beat> PollMeter::beats() const {
+  std::map<pid_t, Beat> found;
+  for (const auto& [tid, poll] : polls_) {
+    if (poll.beats >= kManyBeats && has_looked(tid, poll)) found.emplace(tid, poll.beat);
   }
   return found;
 }

@@ -33,6 +33,9 @@ class PollMeter {
   /// Threads that woke up so, between sleeps too, and look at nothing but objects in memory: for what each waits
   /// (python_loop.h). Each has looked since the last of the threads moved or ended that may bring that about.
   [[nodiscard]] std::map<pid_t, OwnPoll> own_polls() const;
+  /// Threads beside the first of their process that have come back to their sleep or wait with a limit, and do nothing
+  /// in between that lets another thread go on. No other thread has moved or ended between their last wake-ups.
+  [[nodiscard]] std::map<pid_t, Beat> beats() const;
 
  private:
   struct Poll {
@@ -45,6 +48,9 @@ class PollMeter {
     ChildPoll child;
     std::uint64_t runs_at_change = 0;  ///< when a thread that may end the poll was last seen to have moved or ended
     OwnPoll own;                       ///< see own_polls(); nothing awaited: not known
+    Beat beat;
+    int beats = 0;  ///< looks in turn that found `beat`
+    int asks = 0;   ///< the same, of a loop that goes on only when a child has ended
   };
   struct Runs {
     pid_t pid = 0;
@@ -54,6 +60,7 @@ class PollMeter {
   [[nodiscard]] const PythonStacks& python(pid_t pid);
   void note_changes(const Sample& sample);
   [[nodiscard]] bool only_polls(pid_t tid) const;
+  [[nodiscard]] bool has_looked(pid_t tid, const Poll& poll) const;
   /// Only in a process with Python can it be seen that a loop counts nothing.
   [[nodiscard]] bool shows_variables(pid_t pid);
 

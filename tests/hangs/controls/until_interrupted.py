@@ -1,4 +1,5 @@
-"""Idle until SIGINT, which a handler of its own answers; last argument: how it waits, or who installs the handler."""
+"""Idle until SIGINT, which a handler of its own answers, or an exception; last argument: how it waits, or who installs
+the handler."""
 
 import asyncio
 import ctypes
@@ -9,6 +10,22 @@ import threading
 import time
 
 stopped = threading.Event()
+
+
+def show_life() -> None:
+    while True:
+        time.sleep(0.4)
+        print("alive", file=sys.stderr, flush=True)
+
+
+def join_beat() -> None:
+    beat = threading.Thread(target=show_life, daemon=True)
+    beat.start()
+    print("ready", os.getpid(), flush=True)
+    try:
+        beat.join()
+    except KeyboardInterrupt:
+        pass
 
 
 def wait_for_flag() -> None:
@@ -27,6 +44,8 @@ if __name__ == "__main__":
     how = sys.argv[-1]
     if how == "asyncio":
         asyncio.run(serve())
+    elif how == "joins-beat":
+        join_beat()
     else:
         stop = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda _number: stopped.set())
         if how == "library":
