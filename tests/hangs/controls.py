@@ -285,6 +285,7 @@ ALL = [
     Control("reader_of_file.py", outside.Terminal),
     Control("tcp_client.py", outside.Server),
     Control("unix_client.py", outside.UnixServer),
+    Control("descriptor_passed.py", outside.Recipient),
     Control("tcp_server_outside.py", outside.Client),
     Control("zmq_server_outside.py", outside.ZeroMqClient, quiet=6),
     Control("event_from_handler.py", outside.Signaller),

@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from multiprocessing.managers import BaseManager
 from pathlib import Path
@@ -128,6 +129,28 @@ class UnixServer(Server):
     def close(self) -> None:
         super().close()
         self._home.cleanup()
+
+
+class Recipient(UnixServer):
+    """We are passed a descriptor, and write to it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._passed: list[int] = []
+        threading.Thread(target=self._receive, daemon=True).start()
+
+    def _receive(self) -> None:
+        connection, _ = self._server.accept()
+        with connection:
+            _, self._passed, _, _ = socket.recv_fds(connection, 1, 1)
+
+    def act(self, running: Running) -> None:
+        os.write(self._passed[0], b"x")
+
+    def close(self) -> None:
+        super().close()
+        for descriptor in self._passed:
+            os.close(descriptor)
 
 
 class Client(Outside):

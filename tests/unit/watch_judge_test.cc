@@ -63,5 +63,19 @@ TEST(Judge, CountsThreadsThatMovedAsLive) {
   EXPECT_THAT(judge(sample, &snapshot).stuck, IsEmpty());
 }
 
+// Passed on by SCM_RIGHTS, say.
+TEST(Judge, CountsWhatAProcessOutsideHoldsTooAsForeign) {
+  FakeProc proc;
+  proc.process(10).pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY).thread(10).reads(3);
+  proc.process(11).eventfd(3, 5).thread(11).reads(3);
+  proc.process(20).pipe(3, 71, O_WRONLY).eventfd(4, 6).thread(20);
+  const std::vector<pid_t> tree{10, 11};
+  EXPECT_THAT(judged(&proc, tree, {}).stuck, UnorderedElementsAre(10, 11));
+  proc.processes[20].pipe(5, 70, O_WRONLY);
+  EXPECT_THAT(judged(&proc, tree, {}).stuck, UnorderedElementsAre(11));
+  proc.processes[20].eventfd(6, 5);
+  EXPECT_THAT(judged(&proc, tree, {}).stuck, IsEmpty());
+}
+
 }  // namespace
 }  // namespace mprun

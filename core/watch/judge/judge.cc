@@ -3,8 +3,9 @@
 #include <algorithm>
 
 namespace mprun {
+namespace {
 
-Judgement judge(const Sample& sample, TreeSnapshot* snapshot) {
+Judgement judge_once(const Sample& sample, TreeSnapshot* snapshot) {
   Judgement judgement;
   std::unordered_map<pid_t, const JudgedThread*> by_tid;
   for (const ThreadSample& thread : sample.threads) {
@@ -36,6 +37,15 @@ Judgement judge(const Sample& sample, TreeSnapshot* snapshot) {
     if (!process.threads.empty() && judgement.live.count(pid) == 0) judgement.stuck.insert(pid);
   }
   return judgement;
+}
+
+}  // namespace
+
+Judgement judge(const Sample& sample, TreeSnapshot* snapshot) {
+  Judgement judgement = judge_once(sample, snapshot);
+  // To look at every process of the machine takes time, so it is done only if something seems stuck.
+  const bool must_judge_again = !judgement.stuck.empty() && snapshot->find_holders_outside();
+  return must_judge_again ? judge_once(sample, snapshot) : judgement;
 }
 
 }  // namespace mprun

@@ -109,6 +109,9 @@ class TreeSnapshot {
   [[nodiscard]] bool is_foreign(const Descriptor& descriptor) const { return is_foreign(identity_of(descriptor)); }
   [[nodiscard]] bool is_foreign(std::uint64_t identity) const { return boundary_.foreign.count(identity) != 0; }
   [[nodiscard]] bool is_closed() const { return boundary_.closed; }
+  /// Makes foreign what a process outside holds too, since the tree has passed it on (SCM_RIGHTS). True if there is any
+  /// that was not known. Reads the descriptors of all processes, once. tree_snapshot_outside.cc.
+  [[nodiscard]] bool find_holders_outside();
   [[nodiscard]] std::optional<TreeBoundary::Forker> forker_of(pid_t child) const {
     return boundary_.forker_of ? boundary_.forker_of(child) : std::nullopt;
   }
@@ -235,6 +238,7 @@ class TreeSnapshot {
   std::map<pid_t, std::vector<pid_t>> sharing_memory_;                               ///< empty: not read yet
   std::optional<std::set<std::pair<std::uint64_t, std::uint64_t>>> mapped_outside_;  ///< devices and inodes
   std::map<std::uint64_t, bool> open_outside_;                                       ///< by identity_of()
+  bool knows_holders_outside_ = false;
   std::optional<std::set<pid_t>> tracers_;
   std::optional<std::unordered_map<std::uint64_t, UnixSocket>> sockets_;
   std::map<std::string, std::vector<TcpSocket>> tcp_;  ///< by network namespace

@@ -38,6 +38,12 @@ std::vector<pid_t> all_processes(ProcSource* proc) {
   return all;
 }
 
+// Files have names, by which they are looked for.
+bool may_be_passed_on(const Descriptor& descriptor) {
+  const bool is_file = descriptor.kind == Descriptor::Kind::kFile && !descriptor.terminal;
+  return !is_file && identity_of(descriptor) != 0;
+}
+
 }  // namespace
 
 bool TreeSnapshot::is_mapped_outside(const Mapping& mapping) {
@@ -71,6 +77,34 @@ bool TreeSnapshot::is_open_outside(const Descriptor& descriptor) {
     }
   }
   return known->second;
+}
+
+// The boundary of a tree that mprun has not started knows them already.
+bool TreeSnapshot::find_holders_outside() {
+  if (knows_holders_outside_ || !boundary_.closed) return false;
+  knows_holders_outside_ = true;
+  std::set<std::string_view> targets;
+  for (const auto& [pid, process] : processes_) {
+    for (const Descriptor& descriptor : process.descriptors) {
+      if (may_be_passed_on(descriptor)) targets.insert(descriptor.target);
+    }
+  }
+  bool found = false;
+  for (const pid_t pid : all_processes(proc_)) {
+    if (processes_.count(pid) != 0) continue;
+    const std::string links = std::to_string(pid) + "/fd/";
+    for (const std::string& name : proc_->list(std::to_string(pid) + "/fd").value_or(std::vector<std::string>())) {
+      const auto target = proc_->link(links + name);
+      if (!target || targets.count(*target) == 0) continue;
+      Descriptor held = parse_descriptor(0, *target);
+      if (held.inode == 0) {
+        parse_descriptor_info(proc_->read(std::to_string(pid) + "/fdinfo/" + name).value_or(""), &held);
+      }
+      const std::uint64_t identity = identity_of(held);
+      if (holders_.count(identity) != 0) found = boundary_.foreign.insert(identity).second || found;
+    }
+  }
+  return found;
 }
 
 bool TreeSnapshot::lives_outside(pid_t pid) const {
