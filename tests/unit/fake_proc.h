@@ -135,9 +135,8 @@ class TreeProcess {
     caught |= std::uint64_t{1} << (signal - 1);
     return *this;
   }
-  /// CPython ignores these from the start.
   TreeProcess& is_python() {
-    ignored |= std::uint64_t{1} << (SIGPIPE - 1) | std::uint64_t{1} << (SIGXFSZ - 1);
+    exe = "/usr/bin/python3.11";
     return catches(SIGINT);
   }
   /// At 0x7e..., as "rw-s" or "rw-p".

@@ -62,6 +62,7 @@ TEST(SignalHandlers, OfRubysOwnTimerAreKnownAnyway) {
 TEST(SignalHandlers, OfSomeProgramsAreAllTheirOwn) {
   EXPECT_TRUE(is_self_contained("/usr/bin/sort"));
   EXPECT_FALSE(is_self_contained("/usr/bin/sorted"));
+  EXPECT_FALSE(is_self_contained("/home/user/bin/sort")) << "it may be another program";
   EXPECT_FALSE(is_self_contained("/usr/bin/python3.11"));
 }
 
@@ -83,6 +84,8 @@ TEST(SignalHandlers, ReleaseNoThreadWhereTheyAreKnown) {
   EXPECT_TRUE(is_tame(SIGQUIT, "/usr/lib/x86_64-linux-gnu/libgfortran.so.5.0.0"));
   EXPECT_TRUE(is_tame(SIGHUP, "/usr/bin/sort"));
   EXPECT_FALSE(is_tame(SIGHUP, "/usr/bin/sorted"));
+  EXPECT_TRUE(is_tame(SIGINT, "/usr/lib/git-core/git"));
+  EXPECT_FALSE(is_tame(SIGINT, "/home/user/git"));
   EXPECT_TRUE(is_tame(SIGTERM, "/usr/bin/node", "node::SignalExit(int, siginfo_t*, void*) (node)"));
   EXPECT_FALSE(is_tame(SIGTERM, "/usr/bin/node", "uv__signal_handler (node)"));
   EXPECT_FALSE(is_tame(SIGTERM, "/usr/bin/node"));
@@ -122,6 +125,7 @@ TEST(SignalHandlers, OfInterpretersAndRelaysAreKnown) {
   };
   EXPECT_TRUE(is_first(SIGINT, "/usr/bin/lua5.4", 1));
   EXPECT_FALSE(is_first(SIGTERM, "/usr/bin/lua5.4", 1));
+  EXPECT_FALSE(is_first(SIGINT, "/home/user/lua5.4", 1));
   EXPECT_TRUE(is_first(SIGTERM, "/usr/lib/x86_64-linux-gnu/libexpect.so.5.45.4", 1));
   EXPECT_FALSE(is_first(SIGTERM, "/usr/lib/x86_64-linux-gnu/libexpect.so.5.45.4", 2));
   EXPECT_TRUE(is_tame(SIGPWR, "/usr/lib/x86_64-linux-gnu/libgc.so.1.5.1"));
@@ -137,7 +141,12 @@ TEST(SignalHandlers, OfXargsStartMorePrograms) {
 }
 
 TEST(SignalHandlers, KnowPython) {
-  EXPECT_TRUE(is_python_module("/usr/bin/python3.11"));
+  for (const char* const program :
+       {"/usr/bin/python3.11", "/home/user/venv/bin/python", "/usr/local/bin/python3.13td"}) {
+    EXPECT_TRUE(is_python_module(program)) << program;
+  }
+  EXPECT_FALSE(is_python_module("/home/user/python-tool"));
+  EXPECT_FALSE(is_python_module("/home/user/python3-server"));
   EXPECT_TRUE(is_python_module("/opt/lib/libpython3.12.so.1.0"));
   EXPECT_FALSE(is_python_module("/usr/lib/libtorch_python.so.1.13"));
   EXPECT_FALSE(is_python_module(""));

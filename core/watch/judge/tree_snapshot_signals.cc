@@ -40,15 +40,14 @@ int lowest_signal(std::uint64_t set) {
 }  // namespace
 
 // CPython catches SIGINT in every program, to raise KeyboardInterrupt, and a shell does while a command runs: it says
-// nothing about them. CPython is known by its image, or by the signals that it ignores from the start.
-bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& status) {
+// nothing about them.
+bool TreeSnapshot::expects_interrupt(const Process& process) {
   const std::string program = proc_->link(std::to_string(process.speaker) + "/exe").value_or("");
   if (is_shell(program)) return true;
   const auto& mapped = maps(process.pid);
-  constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
-  return (status.ignored & kIgnoredByPython) == kIgnoredByPython || is_python_module(program) ||
-         std::any_of(mapped.begin(), mapped.end(),
-                     [](const Mapping& mapping) { return is_python_module(mapping.path); });
+  return is_python_module(program) || std::any_of(mapped.begin(), mapped.end(), [](const Mapping& mapping) {
+           return is_python_module(mapping.path);
+         });
 }
 
 // The signals whose handlers are an interpreter's own: no function in Python runs. Besides SIGINT's, CPython itself has
@@ -62,7 +61,7 @@ std::uint64_t TreeSnapshot::interpreters_own(const Process& process, const Statu
     const SignalHandler& handler = handlers.at(static_cast<std::size_t>(signal));
     const bool is_of_python = in_python && is_python_module(handler.module);
     const bool may_be = !in_python || handler.address == 0;  // not another library's
-    const bool is_interrupt = signal == SIGINT && (is_of_python || may_be) && expects_interrupt(process, status);
+    const bool is_interrupt = signal == SIGINT && (is_of_python || may_be) && expects_interrupt(process);
     if (is_of_python || is_interrupt) own |= bit_of(signal);
   }
   return own;

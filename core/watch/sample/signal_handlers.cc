@@ -104,15 +104,27 @@ constexpr std::array kTuningHandlers = {
                 "findutils' xargs.c: more programs at the same time, or fewer"},
 };
 
+/// Where a file with the name of a program of the table is that program. Elsewhere, anybody may have named it so.
+constexpr std::array<std::string_view, 5> kSystemFolders{"/usr/bin/", "/bin/", "/usr/local/bin/", "/usr/lib/git-core/",
+                                                         "/usr/libexec/git-core/"};
+
 /// Programs that run no code but their own, all of whose handlers are in the table.
 constexpr std::array<std::string_view, 6> kSelfContained{"sort", "dd", "gzip", "xz", "bzip2", "make"};
 
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+bool is_of_system(std::string_view path) {
+  const std::string_view folder = path.substr(0, path.size() - name_of(path).size());
+  return std::find(kSystemFolders.begin(), kSystemFolders.end(), folder) != kSystemFolders.end();
+}
+
 bool is_file_of(const TameHandler& row, std::string_view path) {
   const std::string_view name = name_of(path);
-  const bool is_library = row.file.find('.') != std::string_view::npos;
-  return is_library ? name.substr(0, row.file.size()) == row.file : name == row.file;
+  const bool is_prefix = row.file.find('.') != std::string_view::npos;
+  if (is_prefix ? !name.starts_with(row.file) : name != row.file) return false;
+  const bool is_library = row.file.starts_with("lib") || row.file.ends_with(".cpython");
+  const bool is_known_by_more = is_library || !row.function.empty() || row.all != 0;
+  return is_known_by_more || is_of_system(path);
 }
 
 // `name`: as in releases_no_thread().
@@ -127,7 +139,8 @@ bool is_row_of(const TameHandler& row, int signal, const SignalHandler& handler,
 }  // namespace
 
 bool is_self_contained(std::string_view program) {
-  return std::find(kSelfContained.begin(), kSelfContained.end(), name_of(program)) != kSelfContained.end();
+  return is_of_system(program) &&
+         std::find(kSelfContained.begin(), kSelfContained.end(), name_of(program)) != kSelfContained.end();
 }
 
 SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps) {
@@ -176,9 +189,14 @@ bool ends_jvm(int signal, const SignalHandler& handler) {
   return asks_to_end && name_of(handler.module) == "libjvm.so";
 }
 
+// A program may be called python, python3, or python3.13t.
 bool is_python_module(std::string_view path) {
+  constexpr std::string_view kProgram = "python";
   const std::string_view name = name_of(path);
-  return name.substr(0, 6) == "python" || name.substr(0, 10) == "libpython3";
+  if (name.starts_with("libpython3")) return true;
+  if (!name.starts_with(kProgram)) return false;
+  const std::size_t end = std::min(name.find_first_not_of("0123456789.", kProgram.size()), name.size());
+  return name.find_first_not_of("dmtu", end) == std::string_view::npos;
 }
 
 bool is_shell(std::string_view program) {
