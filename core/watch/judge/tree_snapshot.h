@@ -211,7 +211,7 @@ class TreeSnapshot {
   [[nodiscard]] bool waits_for_work_of_ranks(pid_t pid);
   [[nodiscard]] bool is_mapped_outside(const Mapping& mapping);
   [[nodiscard]] bool has_own_descriptors(const Process& process, pid_t tid) const;
-  [[nodiscard]] bool expects_interrupt(const Process& process);
+  [[nodiscard]] bool expects_interrupt(const Process& process, const SignalHandler& handler);
   [[nodiscard]] std::uint64_t interpreters_own(const Process& process, const StatusFile& status,
                                                const SignalHandlers& handlers);
   [[nodiscard]] std::uint64_t without_effect(const Process& process);

@@ -40,11 +40,14 @@ int lowest_signal(std::uint64_t set) {
 }  // namespace
 
 // CPython catches SIGINT in every program, to raise KeyboardInterrupt, and a shell does while a command runs: it says
-// nothing about them.
-bool TreeSnapshot::expects_interrupt(const Process& process) {
+// nothing about them, unless it is a trap.
+bool TreeSnapshot::expects_interrupt(const Process& process, const SignalHandler& handler) {
   const std::string program = proc_->link(std::to_string(process.speaker) + "/exe").value_or("");
-  if (is_shell(program)) return true;
   const auto& mapped = maps(process.pid);
+  if (is_shell(program)) {
+    const bool is_bash = handler.address != 0 && program.ends_with("/bash");  // others have one function for all
+    return !is_bash || !is_trap_of_bash(proc_, process.speaker, mapped, handler);
+  }
   return is_python_module(program) || std::any_of(mapped.begin(), mapped.end(), [](const Mapping& mapping) {
            return is_python_module(mapping.path);
          });
@@ -61,7 +64,7 @@ std::uint64_t TreeSnapshot::interpreters_own(const Process& process, const Statu
     const SignalHandler& handler = handlers.at(static_cast<std::size_t>(signal));
     const bool is_of_python = in_python && is_python_module(handler.module);
     const bool may_be = !in_python || handler.address == 0;  // not another library's
-    const bool is_interrupt = signal == SIGINT && (is_of_python || may_be) && expects_interrupt(process);
+    const bool is_interrupt = signal == SIGINT && (is_of_python || may_be) && expects_interrupt(process, handler);
     if (is_of_python || is_interrupt) own |= bit_of(signal);
   }
   return own;

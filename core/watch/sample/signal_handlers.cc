@@ -189,6 +189,16 @@ bool ends_jvm(int signal, const SignalHandler& handler) {
   return asks_to_end && name_of(handler.module) == "libjvm.so";
 }
 
+// GNU bash's trap.c has one function for all traps, and exports it as all of its functions.
+bool is_trap_of_bash(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps, const SignalHandler& handler) {
+  const auto image = std::find_if(maps.begin(), maps.end(), [&](const Mapping& mapping) {
+    return mapping.offset == 0 && mapping.path == handler.module;
+  });
+  ProcessMemory memory(proc, tid, kMostOfLibrary);
+  const auto trap = image == maps.end() ? std::nullopt : variable_of(*image, "trap_handler", &memory);
+  return !trap || *trap == handler.address;
+}
+
 // A program may be called python, python3, or python3.13t.
 bool is_python_module(std::string_view path) {
   constexpr std::string_view kProgram = "python";

@@ -42,6 +42,10 @@ using SignalHandlers = std::array<SignalHandler, MPRUN_SIGNALS>;
 /// (jvm_only_ends() in jvm.h).
 [[nodiscard]] bool ends_jvm(int signal, const SignalHandler& handler);
 
+/// True for bash's handler of a signal for which the script has a `trap`, or what may be that. `handler`: bash's.
+[[nodiscard]] bool is_trap_of_bash(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps,
+                                   const SignalHandler& handler);
+
 /// True for CPython's own image: its program, or libpython.
 [[nodiscard]] bool is_python_module(std::string_view path);
 
