@@ -304,6 +304,7 @@ ALL = [
     Control("signal_wait.py", outside.Signaller),
     Control("handler_of_signal.c", outside.Signaller),
     Control("handler_of_signal.c", outside.Signaller, ("inside",)),
+    Control("handler_of_signal.c", outside.Watchdog, ("inside",)),
     Control("sigwait_for_child.c"),
     Control("threads_greet_late.py"),
     Control("output_captured_by_thread.py"),

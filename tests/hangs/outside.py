@@ -220,6 +220,12 @@ class Interrupter(Signaller):
     number = signal.SIGINT
 
 
+class Watchdog(Signaller):
+    """With SIGABRT, as systemd signals a service that has not reported in time."""
+
+    number = signal.SIGABRT
+
+
 class Continuer(Signaller):
     """With SIGCONT."""
 

@@ -44,10 +44,19 @@ TEST(TreeSnapshot, KnowsThatNoHandlerRunsWhoseSignalAllThreadsBlock) {
 
 TEST(TreeSnapshot, ExpectsHandlersOfFaultsAndOfGlibc) {
   FakeProc proc = stuck_process();
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGPIPE, SIGCHLD, 32, 33}) {
-    proc.processes[10].catches(signal);
-  }
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGCHLD, 32, 33}) proc.processes[10].catches(signal);
   EXPECT_TRUE(judged(&proc).is_deadlock);
+}
+
+// As faulthandler does. A process outside may be meant to send any of them.
+TEST(TreeSnapshot, ExpectsAHandlerOfAbortsOnlyBesideThoseOfFaults) {
+  for (const int signal : {SIGABRT, SIGTRAP, SIGSYS, SIGPIPE}) {
+    FakeProc proc = stuck_process();
+    proc.processes[10].catches(signal).catches(SIGSEGV);
+    EXPECT_FALSE(judged(&proc).is_deadlock) << signal;
+    proc.processes[10].catches(SIGBUS).catches(SIGFPE).catches(SIGILL);
+    EXPECT_TRUE(judged(&proc).is_deadlock) << signal;
+  }
 }
 
 // Both have a handler in every program, which says nothing of what it waits for.

@@ -17,15 +17,27 @@ constexpr std::string_view kOfGo = "runtime.";  // so begin the names of functio
 
 constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
 
+constexpr std::uint64_t bits_of(std::initializer_list<int> signals) {
+  std::uint64_t set = 0;
+  for (const int signal : signals) set |= bit_of(signal);
+  return set;
+}
+
 // Signals whose handlers do not make a blocked process one that wakes up by itself: the end of a child, which counts as
 // a process that can wake it; faults; those of glibc (32, 33). A handler for a request to end is not among them: a
 // process that waits until asked to end is idle.
-constexpr std::uint64_t expected_signals() {
-  std::uint64_t set = bit_of(32) | bit_of(33);
-  for (const int signal : {SIGCHLD, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPIPE}) {
-    set |= bit_of(signal);
-  }
-  return set;
+constexpr std::uint64_t kFaults = bits_of({SIGSEGV, SIGBUS, SIGFPE, SIGILL});
+constexpr std::uint64_t kExpected = kFaults | bits_of({SIGCHLD, 32, 33});
+
+// Those that mostly come from the process itself. But others may send them too: systemd sends SIGABRT to a service that
+// does not report in time.
+constexpr std::uint64_t kOfCrashes = bits_of({SIGABRT, SIGTRAP, SIGSYS, SIGPIPE});
+
+// Whether the handler of a signal is the one that reports crashes, as of faulthandler or glog: it handles faults too,
+// after which no thread goes on.
+bool reports_crashes(int signal, const SignalHandler& handler, const StatusFile& status) {
+  if ((kOfCrashes & bit_of(signal)) == 0) return false;
+  return handler.address != 0 ? (handler.signals & bit_of(SIGSEGV)) != 0 : (status.caught & kFaults) == kFaults;
 }
 
 int lowest_signal(std::uint64_t set) {
@@ -85,7 +97,7 @@ std::uint64_t TreeSnapshot::without_effect(const Process& process) {
 // A signal from outside may come at any time: what counts is whether its handler could let a thread go on.
 TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, const StatusFile& status) {
   Release release;
-  std::uint64_t unexpected = status.caught & ~expected_signals();
+  std::uint64_t unexpected = status.caught & ~kExpected;
   if (unexpected == 0) return release;
   unexpected &= ~without_effect(process);
   if (unexpected == 0) return release;
@@ -106,7 +118,7 @@ TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, c
   for (; unexpected != 0; unexpected &= unexpected - 1) {
     const int signal = lowest_signal(unexpected);
     const SignalHandler& handler = handlers.at(static_cast<std::size_t>(signal));
-    if (releases_no_thread(signal, handler, name)) continue;
+    if (reports_crashes(signal, handler, status) || releases_no_thread(signal, handler, name)) continue;
     // Go's own handler: by default, such a signal ends the program, or lets goroutines take turns. With cgo, libc
     // installs it.
     const bool is_of_go =

@@ -28,7 +28,7 @@ static void* wait_for_signals(void* unused) {
 int main(int count, char** arguments) {
   const int is_inside = count > 2 && strcmp(arguments[2], "inside") == 0;
   sem_init(&has_come, 0, 0);
-  signal(SIGUSR1, post);
+  signal(strcmp(arguments[1], "SIGABRT") == 0 ? SIGABRT : SIGUSR1, post);
   signal(SIGUSR2, wait_inside);
   pthread_t thread;
   if (!is_inside) {
