@@ -133,6 +133,10 @@ TEST(Wait, BySigwaitForTheEndOfAChildAlone) {
   proc.processes[11].threads[11].sleeps();
   EXPECT_FALSE(judged(&proc).is_stuck(10));
   proc.processes[11].threads[11].waits_on(0x5000);
+  proc.process(12, 11).thread(12).sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "any process may send the signal";
+  proc.processes[12].threads[12].waits_on(0x5000);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
   proc.processes[10].put(0x1000, kChildsEnd | kTermination);
   EXPECT_FALSE(judged(&proc).is_stuck(10)) << "that may come from outside";
   proc.processes[10].put(0x1000, kChildsEnd);

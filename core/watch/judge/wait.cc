@@ -90,6 +90,12 @@ Wait wait_for_signal(const ThreadSample& thread, const TreeSnapshot::Process& pr
   const bool has_child = !process.children.empty();
   Wait wait{has_child ? WaitKind::kChild : WaitKind::kSignal, "the signal of a child's end", {}, {}};
   add_processes(process.children, &wait);
+  // Any other thread may send the signal, too. A shell then looks for children that have ended, and waits on.
+  if (has_child && !is_known_shell(process, snapshot)) {
+    std::vector<pid_t> senders = snapshot->everybody();
+    if (process.threads.size() == 1) std::erase(senders, process.pid);
+    add_processes(senders, &wait);
+  }
   if (has_child) return wait;
   if (snapshot->assumptions().no_limit_from == 0 || !handles_no_other_signal(process)) return other;
   snapshot->assume("process " + std::to_string(process.pid) + " may be sent a signal");
