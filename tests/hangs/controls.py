@@ -296,6 +296,7 @@ ALL = [
     Control("until_interrupted.py", outside.Interrupter, ("joins-beat",), quiet=6),
     Control("until_interrupted.py", outside.Interrupter, ("joins",), quiet=6),
     Control("until_interrupted.py", outside.Interrupter, ("library",), quiet=6),
+    Control("until_interrupted.py", outside.Interrupter, ("wakeup",), quiet=6),
     Control("bash_until_interrupted.bash", outside.Interrupter, quiet=6),
     Control("handler_after_program.py", outside.Signaller),
     Control("node_until_sigterm.js", outside.Terminator),

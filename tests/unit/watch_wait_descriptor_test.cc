@@ -71,6 +71,20 @@ TEST(PipeWait, ForItselfIsEndless) {
   EXPECT_TRUE(judged(&proc).is_deadlock);
 }
 
+// signal.set_wakeup_fd() takes only a descriptor that does not block.
+TEST(PipeWait, ForItselfMayEndByAHandlerOfPython) {
+  for (const bool polls : {false, true}) {
+    FakeProc proc;
+    proc.process(10).pipe(3, 77, O_RDONLY).pipe(4, 77, O_WRONLY).maps = kMapsOfPython;
+    TreeThread& thread = proc.processes[10].thread(10).reads(3);
+    proc.processes[10].put(0x1000, pollfd{3, POLLIN, 0});
+    if (polls) thread.call(SYS_poll, {0x1000, 1, ~std::uint64_t{0}});
+    EXPECT_TRUE(judged(&proc).is_deadlock);
+    proc.processes[10].pipe(4, 77, O_WRONLY | O_NONBLOCK);
+    EXPECT_FALSE(judged(&proc).is_deadlock);
+  }
+}
+
 // For example, a descriptor in flight through a socket.
 TEST(PipeWait, IsLiveIfNoProcessIsSeenAtTheOtherEnd) {
   FakeProc proc = pipe_between();

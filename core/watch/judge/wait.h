@@ -78,6 +78,9 @@ struct Wait {
 [[nodiscard]] Wait decode_polled(const ThreadSample& thread, std::int64_t number, TreeSnapshot* snapshot);
 /// Whether `pid` serves the store of torch.distributed at a port (":1F90", as in an address). wait_descriptor.cc.
 [[nodiscard]] bool serves_store(pid_t pid, std::string_view port, TreeSnapshot* snapshot);
+/// Whether CPython's handler of signals may write to the other end of a descriptor. wait_wakeup.cc.
+inline constexpr const char* kHandlerMayWrite = "the handler of a signal may write to it";
+[[nodiscard]] bool may_be_wakeup(pid_t pid, const Descriptor& descriptor, TreeSnapshot* snapshot);
 /// flock and fcntl. wait_file_lock.cc.
 [[nodiscard]] Wait decode_file_lock(const ThreadSample& thread, TreeSnapshot* snapshot);
 /// Semaphores and message queues of System V, and message queues of POSIX. wait_ipc.cc.

@@ -406,6 +406,8 @@ Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, TreeSnap
   const Descriptor* descriptor = snapshot->descriptor(thread.pid, number);
   if (descriptor == nullptr) return decode_closed(thread, number, snapshot);
   Wait wait = decode_known(thread.pid, *descriptor, end, snapshot);
+  const bool is_read = end == TreeSnapshot::End::kRead && wait.why_live.empty();
+  if (is_read && may_be_wakeup(thread.pid, *descriptor, snapshot)) wait.why_live = kHandlerMayWrite;
   if (wait.kind == WaitKind::kPipeRead && slave_of_terminal(*descriptor))
     limit_read_of_terminal(thread, descriptor->number, snapshot, &wait);
   if (wait.kind != WaitKind::kSocket || !wait.why_live.empty()) return wait;

@@ -147,7 +147,11 @@ Wait decode_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
   Wait wait{WaitKind::kPoll, {}, {}, {}};
   wait.polled = *polled;
   for (const Polled number : *polled) {
-    const Wait part = decode_polled(thread, number, snapshot);
+    Wait part = decode_polled(thread, number, snapshot);
+    // Event loops, which poll by epoll, have a function for each signal that they hear of so.
+    const Descriptor* const descriptor = is_epoll ? nullptr : snapshot->descriptor(thread.pid, number);
+    const bool may_end = descriptor != nullptr && part.why_live.empty();
+    if (may_end && may_be_wakeup(thread.pid, *descriptor, snapshot)) part.why_live = kHandlerMayWrite;
     if (part.kind == WaitKind::kChild && polled->size() == 1) wait.kind = WaitKind::kChild;
     add(part, &wait);
     if (is_epoll) add_all_eventfds(thread, number, snapshot, &wait);

@@ -2,9 +2,11 @@
 the handler."""
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -33,6 +35,14 @@ def wait_for_flag() -> None:
         time.sleep(0.2)
 
 
+def wait_for_wakeup() -> None:
+    readable, writable = socket.socketpair()
+    writable.setblocking(False)
+    signal.set_wakeup_fd(writable.fileno())
+    with contextlib.suppress(KeyboardInterrupt):
+        readable.recv(1)
+
+
 async def serve() -> None:
     end = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, end.set)
@@ -50,13 +60,15 @@ if __name__ == "__main__":
         stop = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda _number: stopped.set())
         if how == "library":
             ctypes.CDLL(None).signal(signal.SIGINT, stop)
-        else:
+        elif how != "wakeup":
             signal.signal(signal.SIGINT, lambda _number, _frame: stopped.set())
         print("ready", os.getpid(), flush=True)
         if how == "polls":
             wait_for_flag()
         elif how == "library":
             stopped.wait()
+        elif how == "wakeup":
+            wait_for_wakeup()
         else:
             worker = threading.Thread(target=stopped.wait)
             worker.start()
