@@ -122,6 +122,7 @@ struct Descriptor {
   bool armed = false;              ///< kTimerfd: it will expire, or may. kIoUring: the kernel works for it, or may
   std::uint64_t requests = 0;      ///< kIoUring: that the kernel has taken so far, modulo 2^32
   std::uint64_t completed = 0;     ///< kIoUring: completions that the program has not fetched yet
+  bool keeps_files = false;        ///< kIoUring: files may be registered with it, which no descriptor shows
   std::uint64_t on_their_way = 0;  ///< kSocket, of AF_UNIX: descriptors sent to it and not received yet
   std::vector<FileLock> locks;     ///< held by its open file, or by the process through it
   std::optional<std::uint32_t> terminal;  ///< of the master of a pseudo-terminal: N of its slave, /dev/pts/N

@@ -92,7 +92,10 @@ class RingInfo {
         return;
       }
     }
-    if (line.literal("SqThread:")) {
+    if (line.literal("UserFiles:")) {
+      line.skip_blanks();
+      keeps_files_ = line.rest() != "0";
+    } else if (line.literal("SqThread:")) {
       line.skip_blanks();
       has_no_thread_ = line.rest() == "-1";
     } else if (line.literal("PollList:") || line.literal("CqOverflowList:")) {
@@ -109,6 +112,7 @@ class RingInfo {
     return all_known() && value(kSubmitted) == value(kTaken) && value(kTaken) == value(kCompleted) && has_no_thread_ &&
            lists_ == 2 && lists_are_empty_;
   }
+  [[nodiscard]] bool keeps_files() const { return keeps_files_; }
   [[nodiscard]] std::uint32_t requests() const { return value(kTaken); }
   [[nodiscard]] std::uint32_t not_fetched() const { return value(kCompleted) - value(kFetched); }
 
@@ -126,7 +130,7 @@ class RingInfo {
   }
 
   std::array<Counter, 4> counters_{{{"SqTail"}, {"CachedSqHead"}, {"CachedCqTail"}, {"CqHead"}}};
-  bool has_no_thread_ = false, lists_are_empty_ = true;
+  bool has_no_thread_ = false, lists_are_empty_ = true, keeps_files_ = false;
   int lists_ = 0;
 };
 
@@ -272,6 +276,7 @@ void parse_descriptor_info(std::string_view text, Descriptor* descriptor) {
   if (value_zero && interval_zero) descriptor->armed = false;
   if (descriptor->kind == Descriptor::Kind::kIoUring) {
     descriptor->armed = !ring.is_idle();
+    descriptor->keeps_files = ring.keeps_files();
     descriptor->requests = ring.requests();
     descriptor->completed = ring.not_fetched();
   }

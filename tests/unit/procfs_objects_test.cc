@@ -134,6 +134,11 @@ TEST(DescriptorInfo, CountsTheCompletionsThatAnIoUringHolds) {
   EXPECT_FALSE(ring_with("CqHead:\t3", "CqHead:\t1").armed);
 }
 
+TEST(DescriptorInfo, SaysWhetherAnIoUringKeepsFiles) {
+  EXPECT_FALSE(ring_with("ino:", "ino:").keeps_files);
+  EXPECT_TRUE(ring_with("UserFiles:\t0", "UserFiles:\t1\n    0: pipe:[4711]").keeps_files);
+}
+
 TEST(DescriptorInfo, HoldsTheProcessOfAPidfd) {
   Descriptor descriptor = parse_descriptor(12, "anon_inode:[pidfd]");
   parse_descriptor_info("flags:\t02000002\nino:\t646929\nPid:\t30858\nNSpid:\t30858\n", &descriptor);

@@ -255,6 +255,16 @@ TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldWhileADescriptorIsOnItsWay) {
   for (const pid_t tid : {10, 11, 13}) EXPECT_THAT(all.waits.at(tid).why_live, HasSubstr("on its way")) << tid;
 }
 
+TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldIfAnIoUringKeepsFiles) {
+  FakeProc proc = all_kinds();
+  proc.processes[12].ring(3, 500);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[12].descriptors[3].info += "UserFiles:\t1\n";
+  const Judged all = judged(&proc);
+  EXPECT_THAT(all.stuck, UnorderedElementsAre(12, 14));
+  for (const pid_t tid : {10, 11, 13}) EXPECT_THAT(all.waits.at(tid).why_live, HasSubstr("io_uring")) << tid;
+}
+
 // 12 was started by 11; whoever is older than it, but for 11, cannot know what 11 has made for it.
 TEST(TreeSnapshot, KnowsWhoIsYoungerThanAProcess) {
   FakeProc proc;

@@ -153,6 +153,7 @@ void TreeSnapshot::find_blind_spot() {
     for (const Descriptor& descriptor : process.descriptors) {
       // The receiver will hold what no process holds now.
       if (descriptor.on_their_way != 0) blind_spot_ = "a descriptor is on its way to process " + std::to_string(pid);
+      if (descriptor.keeps_files) blind_spot_ = "process " + std::to_string(pid) + " has files open for io_uring alone";
     }
     for (const pid_t tid : process.threads) {
       if (!blind_spot_.empty()) return;
