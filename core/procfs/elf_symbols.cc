@@ -136,6 +136,12 @@ std::optional<ElfSymbol> ElfImage::find_sysv(std::string_view name) {
   return std::nullopt;
 }
 
+// One string may be the end of a longer one.
+bool ElfImage::has_name(std::string_view name) {
+  const auto strings = memory_->bytes(strings_, strings_size_);
+  return strings && strings->find(std::string(name) + '\0') != std::string::npos;
+}
+
 bool ElfImage::has_called(std::span<const std::string_view> functions) {
   const auto strings = memory_->bytes(strings_, strings_size_);
   const auto may_be_used = [&](std::string_view function) {

@@ -24,6 +24,9 @@ class ElfImage {
 
   /// An exported symbol that is defined in this image and has an address in it.
   [[nodiscard]] std::optional<ElfSymbol> find(std::string_view name);
+  /// Whether a symbol has this name, or one that ends so: of a function that it defines, or that it may call. False if
+  /// there are too many names to read.
+  [[nodiscard]] bool has_name(std::string_view name);
   /// Whether it has called one of these functions of another image, as lazy binding shows: until the first call, the
   /// function's slot leads into this image. False if no slot does: all were bound when it was loaded (-z now, or by
   /// dlopen with RTLD_NOW, as extensions of Python are with all that they need), and nothing can be seen.

@@ -75,6 +75,7 @@ class AlarmLibrary {
   AlarmLibrary& operator=(const AlarmLibrary&) = delete;
 
   void call() const { call_(0); }
+  bool has_name(std::string_view function) { return image_->has_name(function); }
   bool has_called(std::string_view function) { return image_->has_called({&function, 1}); }
 
  private:
@@ -92,6 +93,13 @@ TEST(ElfImage, ShowsWhichFunctionsWereCalled) {
   EXPECT_TRUE(lazy.has_called("alarm"));
   EXPECT_FALSE(lazy.has_called("larm"));
   EXPECT_FALSE(lazy.has_called("mprun_test_alarm")) << "its own";
+}
+
+TEST(ElfImage, HasTheNamesOfWhatItDefinesOrMayCall) {
+  AlarmLibrary library(MPRUN_ALARM_NOW);
+  EXPECT_TRUE(library.has_name("alarm"));
+  EXPECT_TRUE(library.has_name("mprun_test_alarm"));
+  EXPECT_FALSE(library.has_name("setitimer"));
 }
 
 TEST(ElfImage, ShowsNothingOfAnImageThatWasBoundWhenItWasLoaded) {

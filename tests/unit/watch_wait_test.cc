@@ -44,6 +44,16 @@ TEST(Wait, ForAnyChildHasAllOfThemAsWakers) {
   }
 }
 
+// By PR_SET_CHILD_SUBREAPER, which is not seen: a Python calls prctl() by ctypes.
+TEST(Wait, ForAnyChildMayEndWithAnOrphanThatItAdopts) {
+  FakeProc proc = parent_and_stuck_child();
+  proc.processes[10].threads[10].waits_for_child(-1);
+  proc.process(12, 11).thread(12).sleeps();
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+  proc.processes[10].map("r-xp", 7, "/usr/lib/python3.11/lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so");
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
 TEST(Wait, ByWaitidNamesAProcessOrAPidfd) {
   FakeProc proc = parent_and_stuck_child();
   TreeThread& parent = proc.processes[10].threads[10].call(SYS_waitid, {P_PID, 11});

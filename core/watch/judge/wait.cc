@@ -12,11 +12,28 @@
 #include "watch/judge/spinning_calls.h"
 #include "watch/judge/time_limit.h"
 #include "watch/sample/architecture.h"
+#include "watch/sample/linked_functions.h"
 #include "watch/sample/syscall_numbers.h"
 #include "watch/sample/syscall_table.h"
 
 namespace mprun {
 namespace {
+
+// Whether orphans below the process may become its children: it has asked for that (PR_SET_CHILD_SUBREAPER).
+bool may_adopt(const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
+  const auto& maps = snapshot->maps(process.pid);
+  return maps_file(maps, "_ctypes.cpython") || may_call("prctl", snapshot->proc(), process.speaker, maps);
+}
+
+// Parents are read one after the other, so they could lead in a cycle.
+std::vector<pid_t> all_below(const TreeSnapshot::Process& process, const TreeSnapshot& snapshot) {
+  std::vector<pid_t> below = process.children;
+  for (std::size_t i = 0; i < below.size() && below.size() < snapshot.processes().size(); ++i) {
+    const auto& children = snapshot.process(below[i])->children;
+    below.insert(below.end(), children.begin(), children.end());
+  }
+  return below;
+}
 
 Wait wait_for_children(const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
   if (process.children.empty()) return live_wait(WaitKind::kChild, "it has no child that is alive");
@@ -24,6 +41,10 @@ Wait wait_for_children(const TreeSnapshot::Process& process, TreeSnapshot* snaps
   if (snapshot->is_tracer(process.pid)) return live_wait(WaitKind::kChild, "it traces a process");
   Wait wait{WaitKind::kChild, "any of its children", {}, {}};
   add_processes(process.children, &wait);
+  const auto& children = process.children;
+  const bool has_grandchild = std::any_of(children.begin(), children.end(),
+                                          [&](pid_t child) { return !snapshot->process(child)->children.empty(); });
+  if (has_grandchild && may_adopt(process, snapshot)) add_processes(all_below(process, *snapshot), &wait);
   return wait;
 }
 
