@@ -110,6 +110,7 @@ ALL = [
     Control("mutex_named_after_another.c", seconds=LOCKED_SECONDS, more=("namespace",)),
     Control("mutex_look_alike.c", seconds=LOCKED_SECONDS, more=("unlocked",)),
     Control("mutex_look_alike.c", seconds=LOCKED_SECONDS, more=("library",)),
+    Control("joiner_cancelled.c", seconds=LOCKED_SECONDS),
     Control("native_lock_held.cc", seconds=LOCKED_SECONDS, more=("read-write-lock",)),
     Control("native_lock_held.cc", seconds=LOCKED_SECONDS, more=("once",)),
     Control("native_lock_held.cc", seconds=LOCKED_SECONDS, more=("static-variable",)),

@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "watch/sample/linked_functions.h"
+
 namespace mprun {
 namespace {
 
@@ -59,6 +61,7 @@ class OrphanFinder {
                     sample.voluntary_switches + sample.involuntary_switches},
                    {}};
     const bool joins = thread.wait.kind == WaitKind::kThreadEnd && thread.wait.wakers.front().tid != 0;
+    if (joins && may_be_cancelled(sample.pid)) return;
     if (joins || wants_gil) {
       wait.found.owner = thread.wait.wakers.front().tid;
       wait.owners = {wait.found.owner};
@@ -117,10 +120,21 @@ class OrphanFinder {
     return known->second;
   }
 
+  // A thread that joins another one ends if a third one cancels it, and then may unlock what it has locked
+  // (pthread_cleanup_push()).
+  [[nodiscard]] bool may_be_cancelled(pid_t pid) {
+    const auto [known, is_new] = cancelled_.try_emplace(pid);
+    if (is_new) {
+      const pid_t speaker = snapshot_->process(pid)->speaker;
+      known->second = may_call("pthread_cancel", snapshot_->proc(), speaker, snapshot_->maps(pid));
+    }
+    return known->second;
+  }
+
   const Judgement& judgement_;
   TreeSnapshot* snapshot_;
   std::vector<Candidate> waits_;
-  std::map<pid_t, bool> certain_;  // by process
+  std::map<pid_t, bool> certain_, cancelled_;  // by process
 };
 
 }  // namespace
