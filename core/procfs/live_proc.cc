@@ -263,6 +263,11 @@ class LiveProc : public ProcSource {
     return order < 0 ? std::nullopt : std::optional(order == 0);
   }
 
+  std::optional<bool> same_file(pid_t one, int fd, pid_t other, int other_fd) override {
+    const long order = syscall(SYS_kcmp, one, other, KCMP_FILE, fd, other_fd);
+    return order < 0 ? std::nullopt : std::optional(order == 0);
+  }
+
   std::optional<std::vector<std::string>> names_of(pid_t pid, const std::string& folder, std::uint64_t inode) override {
     const auto path = below_root_of(pid, folder);
     const auto names = path ? list(*path) : std::nullopt;

@@ -58,6 +58,10 @@ class ProcSource {
   [[nodiscard]] virtual std::optional<bool> same_memory(pid_t one, pid_t other) = 0;
   /// Whether two threads have one table of descriptors (kcmp); nullopt: not known.
   [[nodiscard]] virtual std::optional<bool> same_files(pid_t /*one*/, pid_t /*other*/) { return std::nullopt; }
+  /// Whether two descriptors are of one open file (kcmp); nullopt: not known. Recordings keep none.
+  [[nodiscard]] virtual std::optional<bool> same_file(pid_t /*one*/, int /*fd*/, pid_t /*other*/, int /*other_fd*/) {
+    return std::nullopt;
+  }
   /// The names of files in `folder`, as `pid` sees it, that have this inode number; nullopt: not known.
   [[nodiscard]] virtual std::optional<std::vector<std::string>> names_of(pid_t /*pid*/, const std::string& /*folder*/,
                                                                          std::uint64_t /*inode*/) {

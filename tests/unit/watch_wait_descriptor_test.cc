@@ -126,6 +126,16 @@ TEST(DescriptorWait, ForATimerfdThatIsNotSetIsEndedByWhoeverMaySetIt) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
+// Without kcmp, any timerfd outside may be the one of the tree.
+TEST(DescriptorWait, ForATimerfdThatAProcessOutsideMayHaveIsLive) {
+  FakeProc proc;
+  proc.process(10).open(3, "anon_inode:[timerfd]", O_RDWR | O_CLOEXEC, kNotSet).thread(10).reads(3);
+  const std::vector<pid_t> tree{10};
+  EXPECT_TRUE(judged(&proc, tree, {}).is_deadlock);
+  proc.process(20).open(5, "anon_inode:[timerfd]", O_RDWR, kNotSet).thread(20);
+  EXPECT_FALSE(judged(&proc, tree, {}).is_deadlock);
+}
+
 TEST(DescriptorWait, ForATimerfdThatMayExpireIsLive) {
   FakeProc proc;
   TreeProcess& process = proc.process(10);

@@ -112,6 +112,8 @@ class TreeSnapshot {
   /// Makes foreign what a process outside holds too, since the tree has passed it on (SCM_RIGHTS). True if there is any
   /// that was not known. Reads the descriptors of all processes, once. tree_snapshot_outside.cc.
   [[nodiscard]] bool find_holders_outside();
+  /// Whether a process outside holds a timerfd of the tree, as far as find_holders_outside() has seen.
+  [[nodiscard]] bool has_timer_outside() const { return has_timer_outside_; }
   [[nodiscard]] std::optional<TreeBoundary::Forker> forker_of(pid_t child) const {
     return boundary_.forker_of ? boundary_.forker_of(child) : std::nullopt;
   }
@@ -210,6 +212,7 @@ class TreeSnapshot {
   void find_sharers_outside(pid_t pid, const Mapping& mapping, bool* has_name, Sharers* sharers);
   [[nodiscard]] bool waits_for_work_of_ranks(pid_t pid);
   [[nodiscard]] bool is_mapped_outside(const Mapping& mapping);
+  [[nodiscard]] bool is_timer_of_tree(pid_t holder, int number);
   [[nodiscard]] bool has_own_descriptors(const Process& process, pid_t tid) const;
   [[nodiscard]] bool expects_interrupt(const Process& process, const SignalHandler& handler);
   [[nodiscard]] std::uint64_t interpreters_own(const Process& process, const StatusFile& status,
@@ -238,7 +241,7 @@ class TreeSnapshot {
   std::map<pid_t, std::vector<pid_t>> sharing_memory_;                               ///< empty: not read yet
   std::optional<std::set<std::pair<std::uint64_t, std::uint64_t>>> mapped_outside_;  ///< devices and inodes
   std::map<std::uint64_t, bool> open_outside_;                                       ///< by identity_of()
-  bool knows_holders_outside_ = false;
+  bool knows_holders_outside_ = false, has_timer_outside_ = false;
   std::optional<std::set<pid_t>> tracers_;
   std::optional<std::unordered_map<std::uint64_t, UnixSocket>> sockets_;
   std::map<std::string, std::vector<TcpSocket>> tcp_;  ///< by network namespace

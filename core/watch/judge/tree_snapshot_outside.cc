@@ -79,6 +79,17 @@ bool TreeSnapshot::is_open_outside(const Descriptor& descriptor) {
   return known->second;
 }
 
+// Timerfds have no number by which they could be recognised.
+bool TreeSnapshot::is_timer_of_tree(pid_t holder, int number) {
+  for (const auto& [pid, process] : processes_) {
+    for (const Descriptor& descriptor : process.descriptors) {
+      const bool is_timer = descriptor.kind == Descriptor::Kind::kTimerfd;
+      if (is_timer && proc_->same_file(process.speaker, descriptor.number, holder, number).value_or(true)) return true;
+    }
+  }
+  return false;
+}
+
 // The boundary of a tree that mprun has not started knows them already.
 bool TreeSnapshot::find_holders_outside() {
   if (knows_holders_outside_ || !boundary_.closed) return false;
@@ -86,20 +97,23 @@ bool TreeSnapshot::find_holders_outside() {
   std::set<std::string_view> targets;
   for (const auto& [pid, process] : processes_) {
     for (const Descriptor& descriptor : process.descriptors) {
-      if (may_be_passed_on(descriptor)) targets.insert(descriptor.target);
+      const bool is_timer = descriptor.kind == Descriptor::Kind::kTimerfd;
+      if (is_timer || may_be_passed_on(descriptor)) targets.insert(descriptor.target);
     }
   }
   bool found = false;
   for (const pid_t pid : all_processes(proc_)) {
     if (processes_.count(pid) != 0) continue;
-    const std::string links = std::to_string(pid) + "/fd/";
-    for (const std::string& name : proc_->list(std::to_string(pid) + "/fd").value_or(std::vector<std::string>())) {
-      const auto target = proc_->link(links + name);
+    const std::string process = std::to_string(pid);
+    for (const std::string& name : proc_->list(process + "/fd").value_or(std::vector<std::string>())) {
+      const auto target = proc_->link(process + "/fd/" + name);
       if (!target || targets.count(*target) == 0) continue;
-      Descriptor held = parse_descriptor(0, *target);
-      if (held.inode == 0) {
-        parse_descriptor_info(proc_->read(std::to_string(pid) + "/fdinfo/" + name).value_or(""), &held);
+      Descriptor held = parse_descriptor(parse_id(name).value_or(-1), *target);
+      if (held.kind == Descriptor::Kind::kTimerfd) {
+        if (!has_timer_outside_ && is_timer_of_tree(pid, held.number)) found = has_timer_outside_ = true;
+        continue;
       }
+      if (held.inode == 0) parse_descriptor_info(proc_->read(process + "/fdinfo/" + name).value_or(""), &held);
       const std::uint64_t identity = identity_of(held);
       if (holders_.count(identity) != 0) found = boundary_.foreign.insert(identity).second || found;
     }

@@ -338,7 +338,8 @@ Wait decode_ring(const Descriptor& descriptor, TreeSnapshot* snapshot) {
 // that is not armed expires when a process that has it arms it. Timerfds have no number, so it may be any that has one;
 // one without FD_CLOEXEC may have been inherited from outside.
 Wait decode_timerfd(const Descriptor& descriptor, TreeSnapshot* snapshot) {
-  if (descriptor.armed || (descriptor.flags & O_CLOEXEC) == 0 || !snapshot->is_closed()) {
+  if (descriptor.armed || (descriptor.flags & O_CLOEXEC) == 0 || !snapshot->is_closed() ||
+      snapshot->has_timer_outside()) {
     return live_wait(WaitKind::kOther, descriptor.target);
   }
   Wait wait{WaitKind::kOther, "a timerfd that is not set", {}, {}};
