@@ -321,6 +321,7 @@ ALL = [
     Control("fifo_of_its_own.sh", outside.FifoWriter, ("reads",)),
     Control("fifo_of_its_own.sh", outside.FifoWriter, ("opens",)),
     Control("manager_for_others.py", outside.ManagerClient),
+    Control("manager_for_others.py", outside.ManagerClient, ("start",)),
     Control("shared_semaphore.c", outside.Poster),
     Control("ipc_server.c", outside.LateClient, ("semaphore",)),
     Control("ipc_server.c", outside.LateClient, ("queue",)),

@@ -61,6 +61,10 @@ TEST(LibraryWaits, KnowsWhoMayConnectToAListener) {
     return clients_of_listener(all);
   };
   EXPECT_EQ(clients({started}), Clients::kTree);
+  const PythonFrame starts{"/usr/lib/python3.11/multiprocessing/managers.py", 562, "BaseManager.start"};
+  const PythonFrame makes{"/usr/lib/python3.11/multiprocessing/context.py", 57, "BaseContext.Manager"};
+  EXPECT_EQ(clients({started, starts, makes}), Clients::kTree);
+  EXPECT_EQ(clients({started, starts}), Clients::kAnybody) << "a manager of its own, with its own key";
   EXPECT_EQ(clients({kSelecting, passes_on}), Clients::kRelatives);
   EXPECT_EQ(clients({accepts, {"server.py", 9, "main"}}), Clients::kAnybody) << "get_server(), for others";
   EXPECT_EQ(clients({}), Clients::kAnybody);

@@ -88,6 +88,10 @@ constexpr std::array kListenersForTree = {
     Function{"/multiprocessing/managers.py", "BaseManager._run_server"},
 };
 
+// Both are below the server of a manager that was forked: its parent was there then.
+constexpr std::array kStartOfManager = {Function{"/multiprocessing/managers.py", "BaseManager.start"}};
+constexpr std::array kMakerOfManager = {Function{"/multiprocessing/context.py", "BaseContext.Manager"}};
+
 template <std::size_t kCount>
 bool is_in_any(const std::array<Function, kCount>& functions, const std::vector<PythonFrame>& frames) {
   return std::any_of(frames.begin(), frames.end(), [&](const PythonFrame& frame) {
@@ -194,8 +198,11 @@ bool receives_for_nobody(pid_t receiver, const std::vector<PythonThread>& thread
 
 bool is_library_helper(const std::vector<PythonFrame>& frames) { return is_in_any(kHelpers, frames); }
 
+// multiprocessing.Manager() makes a random key. A program that starts a manager of its own may choose one that others
+// know. Which of them has started one by spawn or a forkserver is not seen.
 Clients clients_of_listener(const std::vector<PythonThread>& threads) {
   if (threads.size() == 1 && is_forkserver(threads.front())) return Clients::kYounger;
+  if (is_any_in(kStartOfManager, threads) && !is_any_in(kMakerOfManager, threads)) return Clients::kAnybody;
   if (is_any_in(kListenersForTree, threads)) return Clients::kTree;
   return is_any_in(kListenersForRelatives, threads) ? Clients::kRelatives : Clients::kAnybody;
 }

@@ -39,8 +39,8 @@ inline constexpr const char *kLooksForRanks = "whether all ranks have come",
 
 /// Who may connect to a process that listens at an address of multiprocessing.
 enum class Clients {
-  kAnybody,    ///< the address was made to be given away
-  kTree,       ///< it is a manager that start() made; its key may be given to any program of the tree
+  kAnybody,    ///< the address was made to be given away, or the key may be known
+  kTree,       ///< it is a manager of multiprocessing.Manager(), whose key may be given to any program of the tree
   kRelatives,  ///< it passes on descriptors, for which only workers of the same program have the key
   kYounger,    ///< it is a forkserver: its parent has the address, and hands it on to those that it starts from then on
 };

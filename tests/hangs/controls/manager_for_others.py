@@ -1,4 +1,4 @@
-"""A manager that other programs connect to: they know its address, which is multiprocessing's default."""
+"""A manager that other programs connect to: they know its key and its address, which is multiprocessing's default."""
 
 import sys
 import tempfile
@@ -14,11 +14,25 @@ class Manager(BaseManager):
 
 
 Manager.register("finish", callable=finished.set)
-server = Manager(authkey=b"key").get_server()
-server.stop_event = threading.Event()
-threading.Thread(target=server.accepter, daemon=True).start()
-with open(sys.argv[1], "w") as file:
-    file.write(server.address)
-print("ready", flush=True)
-finished.wait()
+Manager.register("event", callable=lambda: finished)
+
+
+def announce(address: str) -> None:
+    with open(sys.argv[1], "w") as file:
+        file.write(address)
+    print("ready", flush=True)
+
+
+manager = Manager(authkey=b"key")
+if "start" in sys.argv:
+    manager.start()
+    announce(manager.address)
+    manager.event().wait()
+    manager.shutdown()
+else:
+    server = manager.get_server()
+    server.stop_event = threading.Event()
+    threading.Thread(target=server.accepter, daemon=True).start()
+    announce(server.address)
+    finished.wait()
 print("done", flush=True)
