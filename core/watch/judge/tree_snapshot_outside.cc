@@ -104,16 +104,17 @@ bool TreeSnapshot::find_holders_outside() {
   bool found = false;
   for (const pid_t pid : all_processes(proc_)) {
     if (processes_.count(pid) != 0) continue;
-    const std::string process = std::to_string(pid);
-    for (const std::string& name : proc_->list(process + "/fd").value_or(std::vector<std::string>())) {
-      const auto target = proc_->link(process + "/fd/" + name);
+    const std::string links = std::to_string(pid) + "/fd/";
+    const std::string infos = std::to_string(pid) + "/fdinfo/";
+    for (const std::string& name : proc_->list(std::to_string(pid) + "/fd").value_or(std::vector<std::string>())) {
+      const auto target = proc_->link(links + name);
       if (!target || targets.count(*target) == 0) continue;
       Descriptor held = parse_descriptor(parse_id(name).value_or(-1), *target);
       if (held.kind == Descriptor::Kind::kTimerfd) {
         if (!has_timer_outside_ && is_timer_of_tree(pid, held.number)) found = has_timer_outside_ = true;
         continue;
       }
-      if (held.inode == 0) parse_descriptor_info(proc_->read(process + "/fdinfo/" + name).value_or(""), &held);
+      if (held.inode == 0) parse_descriptor_info(proc_->read(infos + name).value_or(""), &held);
       const std::uint64_t identity = identity_of(held);
       if (holders_.count(identity) != 0) found = boundary_.foreign.insert(identity).second || found;
     }
