@@ -44,22 +44,23 @@ struct Findings {
 class BeatReader {
   static constexpr int kDeepest = 4;
   static constexpr std::size_t kMostInstructions = 4096, kMostHandlers = 8;
+  static constexpr std::string_view kTextFile = "_io.TextIOWrapper";
   static constexpr std::uint64_t kGetter = 16;   // propertyobject
   static constexpr unsigned kFirstInPlace = 13;  // NB_INPLACE_ADD
 
  public:
-  using EachTime = std::function<bool(std::size_t)>;
+  using OfInstruction = std::function<bool(std::size_t)>;
 
   BeatReader(PythonNames names, Findings* findings) : names_(std::move(names)), findings_(findings) {}
 
-  /// Those of one function that are `reached`. `each_time`: whether one is reached whatever happens.
-  bool check(const std::vector<PythonInstruction>& all, const std::vector<std::size_t>& reached,
-             const EachTime& each_time) {
-    for (const std::size_t i : reached) {
+  /// Those of one function that are on the ways. `each_time`: whether one is reached whatever happens.
+  bool check(const std::vector<PythonInstruction>& all, const PythonWays& ways, const OfInstruction& each_time) {
+    for (const std::size_t i : ways.reached) {
       if (all[i].op == kStoreFast) stored_.insert(all[i].argument);
     }
-    for (const std::size_t i : reached) {
+    for (const std::size_t i : ways.reached) {
       each_time_ = [&each_time, i] { return each_time(i); };
+      is_caught_ = ways.next[i].size() > 1;
       if (!check_one(all, i)) return false;
     }
     return !needs_attribute_ && !findings_->calls_what_it_sets();
@@ -280,23 +281,22 @@ class BeatReader {
     return !is_library_file(read->file) && check_code(code, names_.globals_of_function(function), self);
   }
 
-  // A function of the program's own, all of it. What comes before the first decision is done each time.
+  // A function of the program's own, from its first instruction on. If it may raise an exception that its caller
+  // catches, it does nothing each time.
   bool check_code(std::uint64_t code, std::uint64_t globals, std::uint64_t self) {
     if (!findings_->checked.insert({code, self}).second) return true;
     BeatReader inner(PythonNames(names_, code, globals, self), findings_);
     inner.depth_ = depth_ + 1;
     const std::vector<PythonInstruction> all = inner.names_.instructions();
     if (all.empty() || all.size() > kMostInstructions || inner.depth_ > kDeepest) return false;
-    const auto decides = [](const PythonInstruction& one) {
-      return jumps_on_condition(one.op) || one.op == kForIter || one.op == kReturn;
-    };
-    const auto first = static_cast<std::size_t>(std::find_if(all.begin(), all.end(), decides) - all.begin());
     const bool is_generator =
         std::any_of(all.begin(), all.end(), [](const PythonInstruction& one) { return one.op == kReturnGenerator; });
-    const bool is_each_time = each_time_() && !is_generator && inner.names_.exception_table().empty();
-    std::vector<std::size_t> every(all.size());
-    for (std::size_t i = 0; i < every.size(); ++i) every[i] = i;
-    return inner.check(all, every, [&](std::size_t i) { return is_each_time && i < first; });
+    const bool is_each_time = each_time_() && !is_caught_ && !is_generator;
+    const PythonWays ways = ways_from_wait(all, 0, inner.names_, TimeUp::kNotKnown, true);
+    const WaysOfCall of_call(all, 0, ways);
+    return inner.check(all, ways, [&](std::size_t i) {
+      return is_each_time && !of_call.leaves([i](std::size_t, std::size_t to) { return to != i; });
+    });
   }
 
   // Of code: it is that of a comprehension, or of a function that is made here.
@@ -307,11 +307,14 @@ class BeatReader {
 
   bool attribute(std::uint64_t object, const std::string& name, bool is_called) {
     if (object == 0) return !is_called || method(name, true);
+    const bool is_standard = std::exchange(is_standard_, false);
     const std::string type = names_.type_name(object);
     if (type == "module") {
       const std::uint64_t value = names_.attribute_of(object, name);
+      is_standard_ = names_.text(names_.attribute_of(object, "__name__")) == "sys";
       return value != 0 && load(value, is_called);
     }
+    if (type == kTextFile && is_method(name, kWrites)) return is_standard ? writes() : each_time_();
     if (is_harmless_type(type) || (type == "type" && is_class_harmless(object))) return method(name, false);
     const std::string module = names_.module_of_type(names_.type_of(object));
     if (module == "logging") return !is_method(name, kWrites) ? method(name, false) : writes() && only_writes(object);
@@ -337,17 +340,24 @@ class BeatReader {
     return object != 0 && names_.class_entry_of(object, name) == 0;
   }
 
+  // Functions of the program that are asked of each record.
+  bool has_filters(std::uint64_t logger_or_handler) const {
+    const std::uint64_t filters = names_.attribute_of(logger_or_handler, "filters");
+    return filters == 0 || names_.word(filters + PythonNames::kSizeOf) != 0;
+  }
+
   // A logger, and those that it hands its records to.
   bool only_writes(std::uint64_t logger) const {
     for (std::size_t depth = 0; logger != 0 && depth < kMostHandlers; ++depth) {
       const std::uint64_t handlers = names_.attribute_of(logger, "handlers");
       const std::uint64_t count = names_.word(handlers + PythonNames::kSizeOf);
       const std::uint64_t items = names_.word(handlers + PythonNames::kItems);
-      if (handlers == 0 || count > kMostHandlers) return false;
+      if (handlers == 0 || count > kMostHandlers || has_filters(logger)) return false;
       for (std::uint64_t i = 0; i < count; ++i) {
-        const std::uint64_t type = names_.type_of(names_.word(items + i * PythonNames::kWord));
+        const std::uint64_t handler = names_.word(items + i * PythonNames::kWord);
+        const std::uint64_t type = names_.type_of(handler);
         const bool is_known = names_.module_of_type(type).starts_with("logging");
-        if (!is_known || !is_log_handler(names_.name_of_type(type))) return false;
+        if (!is_known || has_filters(handler) || !is_log_handler(names_.name_of_type(type))) return false;
       }
       logger = names_.attribute_of(logger, "parent");
       if (names_.type_name(logger) == "NoneType") return true;
@@ -383,7 +393,9 @@ class BeatReader {
   int depth_ = 0;
   std::set<unsigned> stored_;        ///< local variables that are set
   std::function<bool()> each_time_;  ///< whether the instruction that is checked is executed each time
+  bool is_caught_ = false;           ///< whether the function goes on if that raises an exception
   std::uint64_t top_ = 0;            ///< what the last instruction loaded; 0: not known
+  bool is_standard_ = false;         ///< it is an attribute of sys, as sys.stderr
   std::uint64_t copied_ = 0;         ///< what the last kCopy took
   bool will_be_called_ = false;      ///< it, or an attribute of it
   bool needs_attribute_ = false;     ///< only attributes of it may be used
@@ -406,7 +418,7 @@ AfterWait after_wait(const PythonFrameWords& frame, const PythonCode& code, cons
   const auto each_time = [&](std::size_t i) { return ways.come_back && !of_call.comes_back_without(i); };
   Findings findings{beat, called.code};
   BeatReader reader(names, &findings);
-  if (!reader.check(all, ways.reached, each_time)) return AfterWait::kMore;
+  if (!reader.check(all, ways, each_time)) return AfterWait::kMore;
   if (!ways.come_back) return AfterWait::kReturns;
   // What another thread would have to change stays as it is.
   const auto may_take = [&](std::size_t from, std::size_t to) {

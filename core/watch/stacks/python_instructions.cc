@@ -214,9 +214,10 @@ class WayFinder {
     const bool jumps_if_true = one.op == kJumpIfTrueOrPop || one.op == kPopJumpIfTrue || one.op == kPopJumpBackIfTrue;
     const bool handles_end = index > 1 && instructions_[index - 1].op == kMatchException && jumps_if_false &&
                              is_time_up_(instructions_[index - 2]);
+    const bool swallows = with_exceptions_ && index > 0 && instructions_[index - 1].op == kWithException;
     if (always || (false_on_top && jumps_if_false)) {
       go_to(target);
-    } else if (handles_end || (false_on_top && jumps_if_true)) {
+    } else if (handles_end || swallows || (false_on_top && jumps_if_true)) {
       add(index + 1);
     } else {
       if (forward || jumps_back(one.op)) go_to(target);

@@ -15,6 +15,7 @@ enum PythonOp : unsigned char {
   kNot = 12,
   kSubscript = 25,
   kMatchException = 36,
+  kWithException = 49,
   kStoreSubscript = 60,
   kReturnGenerator = 75,
   kReturn = 83,
@@ -83,7 +84,7 @@ struct PythonWays {
 
 /// `call`: the index of the call. `table`: co_exceptiontable. `is_time_up`: whether the instruction before a
 /// kMatchException loads an exception that waits raise when their time is up; the handlers after it are then left out.
-/// `with_exceptions`: what is in a `try` or a `with` may raise too.
+/// `with_exceptions`: what is in a `try` or a `with` may raise too; no `with` swallows an exception.
 [[nodiscard]] PythonWays ways_after(const std::vector<PythonInstruction>& instructions, std::size_t call,
                                     std::string_view table, TimeUp end,
                                     const std::function<bool(const PythonInstruction& load)>& is_time_up,

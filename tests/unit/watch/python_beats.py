@@ -28,7 +28,8 @@ state: dict[str, int] = {"done": 0}
 actions = {"set": changed.set}
 count = 0
 log = logging.getLogger("beats")
-own_log = logging.getLogger("own")
+own_log, filtered_log = logging.getLogger("own"), logging.getLogger("filtered")
+nowhere = open(os.devnull, "w")
 
 
 class Forwards(logging.Handler):
@@ -123,11 +124,23 @@ def empties_a_queue() -> None:
             pass
 
 
-@expect("beats and prints at times")  # the block could swallow an exception
+@expect("beats")
 def touches_a_file() -> None:
     while True:
         with open(os.devnull, "w") as file:
             file.write(str(time.time()))
+        time.sleep(MOMENT)
+
+
+def write_time() -> None:
+    with open(os.devnull, "w") as file:
+        print(time.time(), file=file)
+
+
+@expect("beats")
+def touches_a_file_in_a_function() -> None:
+    while True:
+        write_time()
         time.sleep(MOMENT)
 
 
@@ -254,6 +267,36 @@ def by_a_missing_file() -> None:
         changed.set()
 
 
+def look_for_file() -> None:
+    os.stat("/missing")
+    changed.set()
+
+
+@expect("decides")
+def by_an_exception_of_a_function() -> None:
+    while True:
+        time.sleep(MOMENT)
+        try:
+            look_for_file()
+        except FileNotFoundError:
+            pass
+
+
+@expect("decides")
+def by_a_line_to_a_file() -> None:
+    while True:
+        time.sleep(MOMENT)
+        if time.time() < 0:
+            nowhere.write("go on")
+
+
+@expect("decides")
+def by_a_filter() -> None:
+    while True:
+        time.sleep(MOMENT)
+        filtered_log.warning("alive")
+
+
 @expect("decides")
 def by_a_list() -> None:
     while True:
@@ -312,6 +355,7 @@ if __name__ == "__main__":
     log.addHandler(logging.StreamHandler(sys.stderr))
     log.propagate = own_log.propagate = False
     own_log.addHandler(Forwards())
+    filtered_log.addFilter(lambda record: record.levelno > logging.CRITICAL and changed.set() is None)
     beats = {}
     for function, what in EXPECTED.items():
         thread = threading.Thread(target=function, daemon=True)
