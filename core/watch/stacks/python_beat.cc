@@ -51,7 +51,7 @@ class BeatReader {
  public:
   using OfInstruction = std::function<bool(std::size_t)>;
 
-  BeatReader(PythonNames names, Findings* findings) : names_(std::move(names)), findings_(findings) {}
+  BeatReader(const PythonNames& names, Findings* findings) : names_(names), findings_(findings) {}
 
   /// Those of one function that are on the ways. `each_time`: whether one is reached whatever happens.
   bool check(const std::vector<PythonInstruction>& all, const PythonWays& ways, const OfInstruction& each_time) {
@@ -69,6 +69,7 @@ class BeatReader {
   /// Whether the condition of a jump only asks what another thread of the process would have to change, or a child.
   bool is_passive(const std::vector<PythonInstruction>& all, std::size_t jump) const {
     std::uint64_t object = 0;
+    int values = 0;  // on the stack, of those that the condition loads
     bool may_call = false;
     for (std::size_t i = begin_of_condition(all, jump); i < jump; ++i) {
       const PythonInstruction& one = all[i];
@@ -78,23 +79,29 @@ class BeatReader {
         case kLoadGlobal:
         case kLoadName:
           object = variable(one);
+          ++values;
           break;
         case kLoadAttribute:
+          if (values == 0) return false;
           if (asks_child(object, names_.name_loaded(one))) continue;
           object = is_set(one) ? 0 : names_.attribute_of(object, names_.name_loaded(one));
           break;
         case kLoadMethod:
           may_call = asks_child(object, names_.name_loaded(one)) ||
                      (is_of_threads(object) && is_method(names_.name_loaded(one), kAsks));
-          if (!may_call) return false;
+          if (values == 0 || !may_call) return false;
           continue;
         case kPrecall:
         case kCall:
           if (one.argument != 0 || !may_call) return false;
           continue;
-        case kNot:
         case kLoadConst:
+          ++values;
+          continue;
         case kCompare:
+          if (--values < 1) return false;
+          continue;
+        case kNot:
         case kExtendedArgument:
           continue;
         default:
@@ -103,7 +110,7 @@ class BeatReader {
       may_call = false;
       if (object == 0 || !(takes_attribute(all[i + 1]) || is_harmless_type(names_.type_name(object)))) return false;
     }
-    return !findings_->acts;
+    return values == 1 && !findings_->acts;
   }
 
  private:
@@ -163,6 +170,7 @@ class BeatReader {
     if (needs_attribute_ && !takes_attribute(one) && one.op != kStoreAttribute) return false;
     const std::uint64_t object = std::exchange(top_, 0);
     needs_attribute_ = false;
+    was_standard_ = std::exchange(is_standard_, false);
     const bool will_be_called = std::exchange(will_be_called_, false) || one.op == kLoadMethod ||
                                 (one.op == kLoadGlobal && (one.argument & 1U) != 0) ||
                                 (i > 0 && all[i - 1].op == kPushNull);
@@ -261,6 +269,7 @@ class BeatReader {
   bool c_function(std::uint64_t function) {
     const std::string module = names_.c_function_module(function), name = names_.c_function_name(function);
     if (is_harmless_function(module, name)) return !is_method(name, kWrites) || writes();
+    if (module.empty() && is_method(name, kWrites)) return each_time_();
     return (module.empty() || module == "_io" || module == "io") && method(name, false);
   }
 
@@ -307,14 +316,13 @@ class BeatReader {
 
   bool attribute(std::uint64_t object, const std::string& name, bool is_called) {
     if (object == 0) return !is_called || method(name, true);
-    const bool is_standard = std::exchange(is_standard_, false);
     const std::string type = names_.type_name(object);
     if (type == "module") {
       const std::uint64_t value = names_.attribute_of(object, name);
       is_standard_ = names_.text(names_.attribute_of(object, "__name__")) == "sys";
       return value != 0 && load(value, is_called);
     }
-    if (type == kTextFile && is_method(name, kWrites)) return is_standard ? writes() : each_time_();
+    if (type == kTextFile && is_method(name, kWrites)) return was_standard_ ? writes() : each_time_();
     if (is_harmless_type(type) || (type == "type" && is_class_harmless(object))) return method(name, false);
     const std::string module = names_.module_of_type(names_.type_of(object));
     if (module == "logging") return !is_method(name, kWrites) ? method(name, false) : writes() && only_writes(object);
@@ -396,6 +404,7 @@ class BeatReader {
   bool is_caught_ = false;           ///< whether the function goes on if that raises an exception
   std::uint64_t top_ = 0;            ///< what the last instruction loaded; 0: not known
   bool is_standard_ = false;         ///< it is an attribute of sys, as sys.stderr
+  bool was_standard_ = false;        ///< the same of what was loaded before
   std::uint64_t copied_ = 0;         ///< what the last kCopy took
   bool will_be_called_ = false;      ///< it, or an attribute of it
   bool needs_attribute_ = false;     ///< only attributes of it may be used

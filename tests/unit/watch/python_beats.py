@@ -221,6 +221,31 @@ def by_a_loop_that_ends() -> None:
 
 
 @expect("decides")
+def by_an_exception_that_it_catches() -> None:
+    while True:
+        time.sleep(MOMENT)
+        try:
+            os.stat("/")
+        except FileNotFoundError:
+            break
+
+
+@expect("decides")
+def by_what_it_is() -> None:
+    while True:
+        time.sleep(MOMENT)
+        if os.environ.get("missing") is worker:
+            break
+
+
+@expect("decides")
+def by_a_range_of_times() -> None:
+    limit = 1e12
+    while 0 < time.time() < limit:
+        time.sleep(MOMENT)
+
+
+@expect("decides")
 def by_what_it_takes() -> None:
     own = [0] * 1_000_000
     while own:
