@@ -25,6 +25,9 @@ bool makes_object(unsigned char op) {
   return std::find(kMake.begin(), kMake.end(), op) != kMake.end();
 }
 
+// More takes too long to follow.
+constexpr std::size_t kLongestFunction = 4096, kMostCalled = 64;
+
 // What is found out about one thread.
 struct Findings {
   PythonBeat* beat;
@@ -43,7 +46,7 @@ struct Findings {
 // Checks the instructions of a function, and of those of the program's own that it calls.
 class BeatReader {
   static constexpr int kDeepest = 4;
-  static constexpr std::size_t kMostInstructions = 4096, kMostHandlers = 8;
+  static constexpr std::size_t kMostHandlers = 8;
   static constexpr std::string_view kTextFile = "_io.TextIOWrapper";
   static constexpr std::uint64_t kGetter = 16;   // propertyobject
   static constexpr unsigned kFirstInPlace = 13;  // NB_INPLACE_ADD
@@ -294,10 +297,11 @@ class BeatReader {
   // catches, it does nothing each time.
   bool check_code(std::uint64_t code, std::uint64_t globals, std::uint64_t self) {
     if (!findings_->checked.insert({code, self}).second) return true;
+    if (findings_->checked.size() > kMostCalled) return false;
     BeatReader inner(PythonNames(names_, code, globals, self), findings_);
     inner.depth_ = depth_ + 1;
     const std::vector<PythonInstruction> all = inner.names_.instructions();
-    if (all.empty() || all.size() > kMostInstructions || inner.depth_ > kDeepest) return false;
+    if (all.empty() || all.size() > kLongestFunction || inner.depth_ > kDeepest) return false;
     const bool is_generator =
         std::any_of(all.begin(), all.end(), [](const PythonInstruction& one) { return one.op == kReturnGenerator; });
     const bool is_each_time = each_time_() && !is_caught_ && !is_generator;
@@ -417,7 +421,7 @@ AfterWait after_wait(const PythonFrameWords& frame, const PythonCode& code, cons
   const PythonNames names(frame, code, layout, codes, memory);
   const std::vector<PythonInstruction> all = names.instructions();
   const auto call = call_of_frame(frame, code, layout, names, all);
-  if (!call || is_no_wait(all, *call, names, called.end)) return AfterWait::kMore;
+  if (all.size() > kLongestFunction || !call || is_no_wait(all, *call, names, called.end)) return AfterWait::kMore;
   const PythonWays ways = ways_from_wait(all, *call, names, called.end, true);
   const auto runs_code = [&](std::size_t i) {
     return all[i].op == kForIter && runs_code_to_iterate(frame, code, layout, names);
