@@ -168,25 +168,10 @@ void TreeSnapshot::assume(std::string what) {
   if (std::find(assumed_.begin(), assumed_.end(), what) == assumed_.end()) assumed_.push_back(std::move(what));
 }
 
-void TreeSnapshot::assume_no_client(std::string what) {
-  assumes_no_client_ = true;
-  assume(std::move(what));
-}
-
-void TreeSnapshot::assume_beat(std::string what) {
-  assumes_beat_ = true;
-  assume(std::move(what));
-}
-
 void TreeSnapshot::assume_idle_runtime(std::string what) {
   const std::size_t before = assumed_.size();
   assume(std::move(what));
   idle_runtimes_ += assumed_.size() - before;
-}
-
-void TreeSnapshot::assume_no_limit(std::string what) {
-  assumes_no_limit_ = true;
-  assume(std::move(what));
 }
 
 const TreeSnapshot::Process* TreeSnapshot::process(pid_t pid) const {

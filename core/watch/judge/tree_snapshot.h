@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "sync/sync_segment.h"
 #include "watch/judge/assumptions.h"
@@ -176,13 +177,22 @@ class TreeSnapshot {
   [[nodiscard]] const std::vector<std::string>& assumed() const { return assumed_; }
   [[nodiscard]] bool assumes_no_signal() const { return assumes_no_signal_; }
   /// The same, for an object that clients outside may well use: a server that has nothing to do looks the same.
-  void assume_no_client(std::string what);
+  void assume_no_client(std::string what) {
+    assumes_no_client_ = true;
+    assume(std::move(what));
+  }
   [[nodiscard]] bool assumes_no_client() const { return assumes_no_client_; }
   /// The same, for a thread that wakes up now and then: a program that idles may show so that it is alive.
-  void assume_beat(std::string what);
+  void assume_beat(std::string what) {
+    assumes_beat_ = true;
+    assume(std::move(what));
+  }
   [[nodiscard]] bool assumes_beat() const { return assumes_beat_; }
   /// The same, for a time limit: a program that does something now and then looks the same.
-  void assume_no_limit(std::string what);
+  void assume_no_limit(std::string what) {
+    assumes_no_limit_ = true;
+    assume(std::move(what));
+  }
   [[nodiscard]] bool assumes_no_limit() const { return assumes_no_limit_; }
   /// The same, for a runtime that wakes up to look around, which lets no thread of the program go on as a rule.
   void assume_idle_runtime(std::string what);

@@ -9,8 +9,7 @@
 namespace mprun {
 namespace {
 
-// Instructions that python_instructions.cc counts as none of the harmless, as they change objects: those that make new
-// ones are.
+// Instructions that only make or fill new objects, which is_harmless() leaves out.
 bool makes_object(unsigned char op) {
   constexpr std::array<unsigned char, 16> kMake = {
       74,             // LOAD_ASSERTION_ERROR
@@ -25,7 +24,7 @@ bool makes_object(unsigned char op) {
   return std::find(kMake.begin(), kMake.end(), op) != kMake.end();
 }
 
-// More takes too long to follow.
+// Longer functions, and more of them, take too long to follow.
 constexpr std::size_t kLongestFunction = 4096, kMostCalled = 64;
 
 // What is found out about one thread.
@@ -312,7 +311,7 @@ class BeatReader {
     });
   }
 
-  // Of code: it is that of a comprehension, or of a function that is made here.
+  // A constant may be the code of a comprehension, or of a function that is made here.
   bool check_constant(std::uint64_t constant) {
     if (constant == 0) return false;
     return names_.code_at(constant) == nullptr || check_code(constant, names_.globals(), 0);
@@ -345,7 +344,7 @@ class BeatReader {
     return load(entry, is_called);
   }
 
-  // The object's class could have it set what else depends on it.
+  // A class may run code of its own when an attribute is set.
   bool store_attribute(std::uint64_t object, const std::string& name) {
     findings_->beat->changes_variables = true;
     findings_->set.insert(name);
@@ -433,7 +432,7 @@ AfterWait after_wait(const PythonFrameWords& frame, const PythonCode& code, cons
   BeatReader reader(names, &findings);
   if (!reader.check(all, ways, each_time)) return AfterWait::kMore;
   if (!ways.come_back) return AfterWait::kReturns;
-  // What another thread would have to change stays as it is.
+  // A condition that only another thread could change stays as it is: its way out of the loop is not taken.
   const auto may_take = [&](std::size_t from, std::size_t to) {
     const bool stays = jumps_on_condition(all[from].op) && reader.is_passive(all, from);
     return !stays || of_call.comes_back_from(to);

@@ -84,7 +84,7 @@ def wait_crossed() -> None:
         threading.Thread(target=target, daemon=True).start()
     threading.Thread(target=take_crossed).start()
     while not second.locked():
-        time.sleep(0.01)
+        time.sleep(0.01)  # until the other thread holds it
     with second:  # the other thread holds it until it has the first one
         pass
 

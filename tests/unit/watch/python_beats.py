@@ -386,7 +386,7 @@ if __name__ == "__main__":
         thread = threading.Thread(target=function, daemon=True)
         thread.start()
         beats[thread.native_id] = [function.__name__, what]
-    time.sleep(200 * MOMENT)
+    time.sleep(200 * MOMENT)  # Python specialises instructions after some rounds
     print(json.dumps({"beats": beats}), flush=True)
     os.read(0, 1)
     child.kill()
