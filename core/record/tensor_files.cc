@@ -92,12 +92,13 @@ TensorFiles::TensorFiles(const std::string& run_dir, std::optional<std::uint64_t
 
 // --- what a result claims ---
 
-std::optional<std::string> TensorFiles::check(TaskId task, std::string_view input, std::string_view claims) {
+std::optional<std::string> TensorFiles::check(TaskId task, std::string_view input, std::string_view claims,
+                                              Nanos read) {
   pending_.reset();
   const auto parsed = parse_tensor_claims(claims);
   if (!parsed) return "the task's result says nothing sensible of its tensors";
   if (!open_folder()) return "cannot open " + path_ + ": " + std::strerror(errno);
-  pending_ = Pending{task, {}, false};
+  pending_ = Pending{task, read, {}, false};
   std::vector<std::string_view> in_own_file;
   std::optional<std::string> fault;
   for (const TensorClaim& claim : *parsed) {
@@ -117,19 +118,18 @@ std::optional<std::string> TensorFiles::check(TaskId task, std::string_view inpu
 
 std::optional<std::string> TensorFiles::check_rows(std::string_view input, const TensorClaim& claim) {
   if (!is_tensor_name(claim.name)) return "the task's result names a tensor that is no plain file name";
-  const std::string name(claim.name);
-  const std::string file = shown(name + ".npy");
+  const auto file = [&claim] { return shown(std::string(claim.name) + ".npy"); };
   const Rows claimed{claim.begin, claim.end};
   const bool is_batch = rows_ && batch_of(input) == claimed;
   if (!is_batch && claimed != Rows{pending_->task, pending_->task + 1}) {
-    return "the task claims rows " + std::to_string(claim.begin) + " to " + std::to_string(claim.end) + " of " + file +
-           ", which are not its own";
+    return "the task claims rows " + std::to_string(claim.begin) + " to " + std::to_string(claim.end) + " of " +
+           file() + ", which are not its own";
   }
-  const auto found = find(name);
-  if (!found) return file + " " + found.error().message;
+  const auto found = find(claim.name);
+  if (!found) return file() + " " + found.error().message;
   const Gathered& gathered = **found;
   if (gathered.rows != (is_batch ? rows_ : tasks_).value_or(0)) {
-    return file + " has " + std::to_string(gathered.rows) + " rows, which is not what this job gives it";
+    return file() + " has " + std::to_string(gathered.rows) + " rows, which is not what this job gives it";
   }
   return check_file(*found, claim);
 }
@@ -137,27 +137,38 @@ std::optional<std::string> TensorFiles::check_rows(std::string_view input, const
 // Checks that the claimed rows lie within the file, and that the file is still that of its first claim.
 std::optional<std::string> TensorFiles::check_file(Gathered* gathered_file, const TensorClaim& claim) {
   const Gathered& gathered = *gathered_file;
-  const std::string name(claim.name);
-  const std::string file = shown(name + ".npy");
-  struct statx info {};
-  // Not the times: since Linux 6.13 each write after such a question stores a new one.
-  constexpr unsigned kWanted = STATX_TYPE | STATX_INO | STATX_SIZE;
-  if (statx(folder_.get(), (name + ".npy").c_str(), AT_SYMLINK_NOFOLLOW, kWanted, &info) != 0) {
-    note_error(errno);
-    return file + " cannot be read: " + std::strerror(errno);
+  if (gathered.looked < pending_->read) {
+    if (auto fault = look_again(claim.name, gathered_file)) return fault;
   }
-  if (info.stx_ino != gathered.inode || !S_ISREG(info.stx_mode)) return file + " was replaced while the job ran";
   std::uint64_t needed = 0;
   if (__builtin_mul_overflow(claim.end, gathered.row_bytes, &needed) ||
-      __builtin_add_overflow(needed, gathered.header.data_offset, &needed) || needed > info.stx_size) {
-    return file + " ends before row " + std::to_string(claim.end) + ", which the task claims to have written";
+      __builtin_add_overflow(needed, gathered.header.data_offset, &needed) || needed > gathered.size) {
+    return shown(std::string(claim.name) + ".npy") + " ends before row " + std::to_string(claim.end) +
+           ", which the task claims to have written";
   }
   pending_->rows.emplace_back(gathered_file, Rows{claim.begin, claim.end});
   return std::nullopt;
 }
 
+std::optional<std::string> TensorFiles::look_again(std::string_view name, Gathered* gathered) {
+  const std::string file = std::string(name) + ".npy";
+  const Nanos now = monotonic_now();
+  struct statx info {};
+  // Not the times: since Linux 6.13 each write after such a question stores a new one.
+  constexpr unsigned kWanted = STATX_TYPE | STATX_INO | STATX_SIZE;
+  if (statx(folder_.get(), file.c_str(), AT_SYMLINK_NOFOLLOW, kWanted, &info) != 0) {
+    note_error(errno);
+    return shown(file) + " cannot be read: " + std::strerror(errno);
+  }
+  if (info.stx_ino != gathered->inode || !S_ISREG(info.stx_mode))
+    return shown(file) + " was replaced while the job ran";
+  gathered->size = info.stx_size;
+  gathered->looked = now;
+  return std::nullopt;
+}
+
 bool TensorFiles::restore(TaskId task, const Json& tensors) {
-  pending_ = Pending{task, {}, false};
+  pending_ = Pending{task, 0, {}, false};  // written before any look of this session
   bool holds = tensors.is_array() && open_folder();
   std::vector<std::string> in_own_file;
   try {
@@ -277,13 +288,13 @@ Result<Fd> TensorFiles::open_one(const std::string& file, int access) {
   return fd;
 }
 
-Result<TensorFiles::Gathered*> TensorFiles::find(const std::string& name) {
+Result<TensorFiles::Gathered*> TensorFiles::find(std::string_view name) {
   const auto known = files_.find(name);
   if (known != files_.end()) return &known->second;
   if (files_.size() == kMostFiles) {
     return internal_error("is one too many: the job's tensors have more than " + std::to_string(kMostFiles) + " names");
   }
-  auto read_now = read(name);
+  auto read_now = read(std::string(name));
   if (!read_now) return read_now.error();
   return &files_.emplace(name, std::move(*read_now)).first->second;
 }
@@ -291,6 +302,7 @@ Result<TensorFiles::Gathered*> TensorFiles::find(const std::string& name) {
 Result<TensorFiles::Gathered> TensorFiles::read(const std::string& name) {
   const auto file = open_one(name + ".npy", O_RDONLY);
   if (!file) return file.error();
+  const Nanos now = monotonic_now();
   struct stat info {};
   const bool looked = fstat(file->get(), &info) == 0;
   if (looked && !S_ISREG(info.st_mode)) return internal_error("is not a regular file");
@@ -303,6 +315,8 @@ Result<TensorFiles::Gathered> TensorFiles::read(const std::string& name) {
   if (!header) return header.error();
   Gathered gathered;
   gathered.inode = info.st_ino;
+  gathered.size = static_cast<std::uint64_t>(info.st_size);
+  gathered.looked = now;
   const auto row_bytes = row_bytes_of(*header);
   if (!row_bytes || header->shape.empty()) return internal_error("has a header that mprun did not write");
   const std::size_t dtype = kVersion1Prefix + kDtypeBegins.size();

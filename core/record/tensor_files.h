@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "events/job_event.h"
 #include "formats/npy_reader.h"
@@ -32,8 +34,10 @@ class TensorFiles : public Sink {
   TensorFiles(const std::string& run_dir, std::optional<std::uint64_t> tasks, std::optional<std::uint64_t> rows);
 
   /// Why the claims of a task that has returned (TaskReport::tensors) do not hold, human-readable; nullopt: they hold,
-  /// and count when an event says that the task ended well.
-  [[nodiscard]] std::optional<std::string> check(TaskId task, std::string_view input, std::string_view claims);
+  /// and count when an event says that the task ended well. `read`: TaskReport::read; one look at a file serves all
+  /// claims that were read before it.
+  [[nodiscard]] std::optional<std::string> check(TaskId task, std::string_view input, std::string_view claims,
+                                                 Nanos read = monotonic_now());
   void on_event(const JobEvent& event) override;
 
   /// Counts what a result of an earlier session names (its field "tensors") as done, if it still exists; false if it
@@ -63,6 +67,8 @@ class TensorFiles : public Sink {
     std::string dtype;  ///< as numpy writes it: "<f4"
     std::uint64_t row_bytes = 0;
     ino_t inode = 0;
+    std::uint64_t size = 0;  ///< of the file at the last look
+    Nanos looked = 0;        ///< the monotonic clock before that look
     RowSet done;
     std::uint64_t rows = 0;  ///< in the end; before that the number its maker was given, 0 if unknown
     bool written = false;    ///< since take_written()
@@ -71,6 +77,7 @@ class TensorFiles : public Sink {
   /// What a task that has returned claims.
   struct Pending {
     TaskId task = 0;
+    Nanos read = 0;  ///< the monotonic clock when mprun had read it
     std::vector<std::pair<Gathered*, std::pair<std::uint64_t, std::uint64_t>>> rows;  ///< file and range of rows
     bool own_file = false;
     std::uint64_t own_bytes = 0;  ///< of that file
@@ -78,12 +85,13 @@ class TensorFiles : public Sink {
 
   [[nodiscard]] std::optional<std::string> check_rows(std::string_view input, const TensorClaim& claim);
   [[nodiscard]] std::optional<std::string> check_file(Gathered* gathered, const TensorClaim& claim);
+  [[nodiscard]] std::optional<std::string> look_again(std::string_view name, Gathered* gathered);
   void count(const Pending& claimed);
   [[nodiscard]] std::optional<std::string> check_own_file(const std::vector<std::string_view>& names);
   [[nodiscard]] bool open_folder();
   [[nodiscard]] Result<Fd> open_one(const std::string& file, int access);
   void note_error(int error_number);
-  [[nodiscard]] Result<Gathered*> find(const std::string& name);
+  [[nodiscard]] Result<Gathered*> find(std::string_view name);
   [[nodiscard]] Result<Gathered> read(const std::string& name);
   void take_folders(std::vector<Fd>* written);
   [[nodiscard]] Result<void> finish_file(const std::string& name, Gathered* gathered);
@@ -94,7 +102,7 @@ class TensorFiles : public Sink {
   std::string path_;
   Fd folder_;
   std::optional<std::uint64_t> tasks_, rows_;
-  std::map<std::string, Gathered> files_;
+  std::map<std::string, Gathered, std::less<>> files_;
   std::optional<Pending> pending_;     ///< what is being checked
   std::map<TaskId, Pending> claimed_;  ///< claims that hold, of tasks that have not ended yet
   std::uint64_t own_files_ = 0, bytes_ = 0;

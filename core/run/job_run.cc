@@ -252,8 +252,8 @@ class JobRun {
     setup.guard = guard_;
     setup.sinks = records_.sinks();
     setup.failure = [this] { return failure_of_records(); };
-    setup.check_tensors = [this](TaskId task, std::string_view input, std::string_view claims) {
-      return records_.tensors->check(task, input, claims);
+    setup.check_tensors = [this](TaskId task, std::string_view input, const TaskReport& report) {
+      return records_.tensors->check(task, input, report.tensors, report.read);
     };
     setup.tensor_bytes = [this, before = records_.tensors->bytes()] { return records_.tensors->bytes() - before; };
     setup.watch = watch->get();

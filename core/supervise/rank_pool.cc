@@ -159,7 +159,8 @@ void RankPool::end_rank(int number, ProcessEnd end) {
   const bool failed = slot.foreign || end.signal != 0 || end.exit_code != 0;
   std::string payload = slot.value.empty() ? "null" : slot.value;
   if (failed) payload = slot.foreign || slot.error.empty() ? explain_death(number, end) : slot.error;
-  listener_->on_result(number, {failed, slot.start, monotonic_now() - slot.began, payload, end, slot.tensors});
+  const Nanos now = monotonic_now();
+  listener_->on_result(number, {failed, slot.start, now - slot.began, payload, end, slot.tensors, now});
 }
 
 }  // namespace mprun

@@ -56,7 +56,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
     HangMonitor* watch = nullptr;                   ///< always set
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
     /// Whether what a task claims to have written (TaskReport::tensors) is there: the reason if it is not. Always set.
-    std::function<std::optional<std::string>(TaskId, std::string_view input, std::string_view tensors)> check_tensors;
+    std::function<std::optional<std::string>(TaskId, std::string_view input, const TaskReport&)> check_tensors;
     std::function<std::uint64_t()> tensor_bytes;  ///< of all that held, in this session; not set: 0
     std::function<void()> on_user_signal;         ///< SIGUSR1: a user asks what the job does
     std::string event_log;                        ///< where the scheduler's steps are written down; empty: nowhere

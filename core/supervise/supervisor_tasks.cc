@@ -129,7 +129,7 @@ std::string Supervisor::refusal(const TaskReport& report, const TaskInputs::Held
     reason = *fault;
   } else if (!report.failed && !report.tensors.empty()) {
     type = "TensorError";
-    reason = setup_.check_tensors(task.task.task, task.input, report.tensors);
+    reason = setup_.check_tensors(task.task.task, task.input, report);
   }
   return reason ? task_error(type, *reason).text() : "";
 }

@@ -221,7 +221,9 @@ void TaskPool::on_result(int number, std::string_view payload) {
   slot.expected.pop_front();
   launcher_->task_done();
   const mprun_result& head = result->head;
-  listener_->on_result(number, {head.failed != 0, head.start, head.duration, result->json, {}, result->tensors});
+  listener_->on_result(
+      number,
+      {head.failed != 0, head.start, head.duration, result->json, {}, result->tensors, connection(number).filled_at()});
 }
 
 void TaskPool::drain(int number) {

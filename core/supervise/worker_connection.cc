@@ -48,6 +48,12 @@ void WorkerConnection::flush() {
   loop_->modify(sender_->fd(), sender_->wants_to_write() ? EPOLLOUT : 0U);
 }
 
+FrameReader::Fill WorkerConnection::fill() {
+  const auto state = reader_.fill(results_.get());
+  filled_at_ = monotonic_now();
+  return state;
+}
+
 FrameReader::Fill WorkerConnection::drain(const std::function<bool()>& wants_more,
                                           const std::function<void(const Frame&)>& on_frame) {
   auto state = FrameReader::Fill::kMore;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/clock.h"
 #include "launch/launcher.h"
 #include "wire/frames.h"
 
@@ -38,12 +39,14 @@ class WorkerConnection {
   [[nodiscard]] FrameReader& reader() { return reader_; }
   [[nodiscard]] bool has_pipe() const { return static_cast<bool>(results_); }
   /// Only if it has the pipe.
-  [[nodiscard]] FrameReader::Fill fill() { return reader_.fill(results_.get()); }
+  [[nodiscard]] FrameReader::Fill fill();
   /// Reads until the pipe is empty, and calls `on_frame` for each frame while `wants_more` holds.
   FrameReader::Fill drain(const std::function<bool()>& wants_more, const std::function<void(const Frame&)>& on_frame);
   /// The event loop watches the pipe no longer; fill() and drain() still read it.
   void ignore_pipe();
   void close_pipe();
+  /// The monotonic clock after the last fill(), of drain() too.
+  [[nodiscard]] Nanos filled_at() const { return filled_at_; }
 
   /// Where this process's part of the slot's stderr log begins.
   [[nodiscard]] std::int64_t log_offset() const { return log_offset_; }
@@ -57,6 +60,7 @@ class WorkerConnection {
   FrameReader reader_;
   std::function<void()> on_closed_;
   std::int64_t log_offset_ = 0;
+  Nanos filled_at_ = 0;
 };
 
 }  // namespace mprun

@@ -31,6 +31,7 @@ struct TaskReport {
   std::string_view payload;    ///< JSON: the value, or {type, message, traceback}
   ProcessEnd end;              ///< of a command or rank
   std::string_view tensors{};  ///< what it claims to have written, see wire/tensor_claims.h
+  Nanos read = 0;              ///< the monotonic clock when mprun had read that claim, or just before
 };
 
 /// How a worker left.

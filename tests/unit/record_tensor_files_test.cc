@@ -152,6 +152,18 @@ TEST_F(RecordTensorFilesTest, TheFileIsNotBelieved) {
   EXPECT_EQ(files.to_json(), Json::array());
 }
 
+TEST_F(RecordTensorFilesTest, OneLookServesAllClaimsReadBeforeIt) {
+  put("result.npy", floats("5, 2") + std::string(5 * 8, 'x'));
+  TensorFiles files = five_tasks();
+  const Nanos before = monotonic_now();
+  ASSERT_EQ(files.check(0, "0", rows(0, 1), before), std::nullopt);
+  put("result.npy", floats("5, 2") + std::string(8, 'x'));
+  EXPECT_EQ(files.check(3, "3", rows(3, 4), before), std::nullopt) << "it was there when that was claimed";
+  EXPECT_THAT(files.check(4, "4", rows(4, 5)).value_or(""), HasSubstr("ends before row 5"));
+  fs::remove(folder_ / "tensors/result.npy");
+  EXPECT_THAT(files.check(0, "0", rows(0, 1)).value_or(""), HasSubstr("cannot be read"));
+}
+
 TEST_F(RecordTensorFilesTest, AFileThatWasReplacedOrCutIsRefused) {
   put("result.npy", floats("5, 2") + std::string(40, 'x'));
   TensorFiles files = five_tasks();

@@ -1,10 +1,10 @@
 #include "kept_rows.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "task_loop.h"
@@ -24,7 +24,6 @@ static struct {
   Py_ssize_t shape[MOST_AXES];
   Py_ssize_t bytes;
   int fd;
-  struct statx file; /* a task may close the descriptor, and then open another file */
   int64_t offset;
 } kept;
 
@@ -46,20 +45,14 @@ static int take_memory(PyObject* value, bool has_numpy, Py_buffer* memory) {
   return 0;
 }
 
-/* Does not ask for the times: since Linux 6.13 each write after such a question stores a new one. */
-static bool identify(int fd, struct statx* file) {
-  return statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_NLINK, file) == 0;
-}
-
-static bool is_kept_file_open(void) {
-  struct statx now;
-  return identify(kept.fd, &now) && now.stx_dev_major == kept.file.stx_dev_major &&
-         now.stx_dev_minor == kept.file.stx_dev_minor && now.stx_ino == kept.file.stx_ino && now.stx_nlink > 0;
-}
+/* A task may close the descriptor and then open another file. What shows that is asked before each row, so it must be
+ * quick: open files know which signal they are to send, but send none unless they are asked to. */
+static bool mark(int fd) { return fcntl(fd, F_SETSIG, SIGRTMAX) == 0; }
+static bool is_marked(int fd) { return fcntl(fd, F_GETSIG) == SIGRTMAX; }
 
 static void keep(PyObject* value, const Py_buffer* memory, bool has_numpy, int fd, int64_t offset) {
   if (memory->ndim > MOST_AXES || memory->format == NULL || strlen(memory->format) >= LONGEST_FORMAT) return;
-  if (!identify(fd, &kept.file)) return;
+  if (!mark(fd)) return;
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
   if (own < 0) return;
   kept.type = Py_NewRef((PyObject*)Py_TYPE(value));
@@ -105,7 +98,7 @@ static bool is_alike(const Py_buffer* memory) {
 static bool write_row(const Py_buffer* memory, uint64_t task) {
   int64_t at = 0;
   if (__builtin_mul_overflow(task, memory->len, &at) || __builtin_add_overflow(at, kept.offset, &at)) return false;
-  if (!is_kept_file_open()) return false;
+  if (!is_marked(kept.fd)) return false;
   ssize_t done = 0, count = 1;
   Py_BEGIN_ALLOW_THREADS;
   for (; done < memory->len && count > 0; done += count) {
