@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -24,7 +25,8 @@ HANGS_HERE = "hangs here"
 BLOCKS_HERE = "blocks here"
 STALL_SECONDS = 3  # for runs whose hang shows only by waiting
 
-READS_LOOPS = sys.version_info[:2] == (3, 11)  # of other Pythons mprun does not read what a loop does between two waits
+# Of other Pythons mprun does not read what a loop does between two waits.
+READS_LOOPS = sys.version_info[:2] in {(3, 11), (3, 13), (3, 14)} and not sysconfig.get_config_var("Py_GIL_DISABLED")
 NO_LOOPS = "what its loop asks is not read in this Python"
 
 

@@ -13,6 +13,7 @@
 #include "json/json.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "watch/stacks/python_instructions.h"
 
 namespace mprun {
 
@@ -25,6 +26,12 @@ bool eventually(Condition holds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return true;
+}
+
+/// Whether mprun follows the instructions of this Python, "3.11.2".
+inline bool reads_instructions(const std::string& version) {
+  const auto minor = static_cast<unsigned>(std::strtoul(version.substr(2).c_str(), nullptr, 10));
+  return version.starts_with("3.") && knows_instructions(minor);
 }
 
 class PythonProgram {

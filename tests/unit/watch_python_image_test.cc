@@ -179,9 +179,25 @@ class PythonImage : public testing::Test {
     return thread;
   }
 
+  /// The function "inner" is `while True: sleep()`.
+  void put_loop() {
+    constexpr std::uint64_t kNames = 0x580000, kName = 0x581000;
+    // RESUME; from its second unit on, LOAD_NAME, PUSH_NULL, CALL with three caches, POP_TOP, and JUMP_BACKWARD to
+    // there with one.
+    constexpr char kUnits[] = "\x80\0\x5d\0\x21\0\x34\0\0\0\0\0\0\0\x1f\0\x4b\x09\0";
+    proc_.put_bytes(kInnerCode + layout_.code.instructions, std::string_view(kUnits, sizeof kUnits));
+    proc_.put(kInner + layout_.frame.instruction, kInnerCode + layout_.code.instructions + 6);
+    proc_.map(kNames, 0x40);
+    proc_.put(kInnerCode + 32, kNames);
+    proc_.put<std::uint64_t>(kNames + layout_.object_size, 1);
+    proc_.put(kNames + layout_.tuple_items, kName);
+    put_text(kName, "sleep");
+  }
+
   /// Three looks of a PollMeter; `change` happens before the last.
   template <typename Change>
   std::set<pid_t> polls(const Change& change) {
+    put_loop();
     PollMeter meter(&proc_);
     for (std::uint64_t look = 1; look <= 3; ++look) {
       if (look == 3) change();

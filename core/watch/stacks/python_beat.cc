@@ -9,21 +9,6 @@
 namespace mprun {
 namespace {
 
-// Instructions that only make or fill new objects, which is_harmless() leaves out.
-bool makes_object(unsigned char op) {
-  constexpr std::array<unsigned char, 16> kMake = {
-      74,             // LOAD_ASSERTION_ERROR
-      94,             // UNPACK_EX
-      104, 105,       // BUILD_SET, BUILD_MAP
-      108, 109,       // IMPORT_NAME, IMPORT_FROM: of what has long been imported
-      135, 145, 146,  // MAKE_CELL, LIST_APPEND, SET_ADD
-      147, 149, 156,  // MAP_ADD, COPY_FREE_VARS, BUILD_CONST_KEY_MAP
-      162, 163, 164,  // LIST_EXTEND, SET_UPDATE, DICT_MERGE
-      165,            // DICT_UPDATE
-  };
-  return std::find(kMake.begin(), kMake.end(), op) != kMake.end();
-}
-
 // Longer functions, and more of them, take too long to follow.
 constexpr std::size_t kLongestFunction = 4096, kMostCalled = 64;
 
@@ -98,13 +83,13 @@ class BeatReader {
           if (one.argument != 0 || !may_call) return false;
           continue;
         case kLoadConst:
+        case kLoadSmallInt:
           ++values;
           continue;
         case kCompare:
           if (--values < 1) return false;
           continue;
         case kNot:
-        case kExtendedArgument:
           continue;
         default:
           return false;
@@ -148,10 +133,10 @@ class BeatReader {
 
   static std::size_t begin_of_condition(const std::vector<PythonInstruction>& all, std::size_t jump) {
     std::size_t begin = jump;
-    const auto is_part = [](unsigned char op) {
-      constexpr std::array kParts = {kLoadFast,   kLoadDeref, kLoadGlobal, kLoadName, kLoadAttribute,
-                                     kLoadMethod, kPrecall,   kCall,       kNot,      kLoadConst,
-                                     kCompare,    kBinary,    kSubscript,  kContains, kExtendedArgument};
+    const auto is_part = [](PythonOp op) {
+      constexpr std::array kParts = {kLoadFast,     kLoadDeref, kLoadGlobal, kLoadName,  kLoadAttribute,
+                                     kLoadMethod,   kPrecall,   kCall,       kNot,       kLoadConst,
+                                     kLoadSmallInt, kCompare,   kBinary,     kSubscript, kContains};
       return std::find(kParts.begin(), kParts.end(), op) != kParts.end();
     };
     while (begin > 0 && is_part(all[begin - 1].op)) --begin;
@@ -182,7 +167,7 @@ class BeatReader {
     will_be_called_ = will_be_called && goes_on && one.op != kLoadMethod;
     switch (one.op) {
       case kLoadFast:
-        return load_local(one.argument, is_called);
+        return names_.is_cell(one.argument) || load_local(one.argument, is_called);
       case kLoadDeref:
         return load(names_.cell(one.argument), is_called);
       case kLoadClosure:
@@ -192,6 +177,8 @@ class BeatReader {
         return load_global(names_.name_loaded(one), is_called);
       case kLoadConst:
         return check_constant(names_.constant(one.argument));
+      case kLoadSmallInt:
+        return true;
       case kLoadMethod:
       case kLoadAttribute:
         return attribute(object, names_.name_loaded(one), is_called);
@@ -218,16 +205,17 @@ class BeatReader {
         if (one.argument >= kFirstInPlace && !is_stored_locally(all, i)) findings_->beat->changes_variables = true;
         return true;
       default:
-        if (depth_ == 0) return is_harmless(one.op) || makes_object(one.op);
+        if (depth_ == 0) return is_harmless(one.op) || one.op == kMakesObject;
         // Raising an exception could end the thread.
-        return (is_harmless(one.op) && one.op != kRaise) || makes_object(one.op) || one.op == kReturnGenerator ||
+        return (is_harmless(one.op) && one.op != kRaise) || one.op == kMakesObject || one.op == kReturnGenerator ||
                one.op == kYield;
     }
   }
 
   // A number that the function itself counts.
   static bool is_stored_locally(const std::vector<PythonInstruction>& all, std::size_t i) {
-    return i + 1 < all.size() && all[i + 1].op == kStoreFast && i > 1 && all[i - 1].op == kLoadConst;
+    return i + 1 < all.size() && all[i + 1].op == kStoreFast && i > 1 &&
+           (all[i - 1].op == kLoadConst || all[i - 1].op == kLoadSmallInt);
   }
 
   // What a function sets itself is another object each time, perhaps one that does something else.

@@ -1,6 +1,6 @@
 // Threads that only beat: they sleep or wait again and again, and in between report that the program is alive, show its
 // progress or measure what it uses. Whatever other threads wait for, such a thread will not bring it about, although it
-// keeps moving. Follows the instructions of CPython 3.11; all it reads may be garbage. Used by python_waits.cc.
+// keeps moving. Follows its instructions; all it reads may be garbage. Used by python_waits.cc.
 #pragma once
 
 #include "watch/stacks/python_wait_call.h"
@@ -21,7 +21,7 @@ enum class AfterWait {
   kMore,     ///< what lets another thread go on, or what is not known
 };
 
-/// In CPython 3.11. What it does each time when it waits again may be anything for which other threads wait: if it lets
+/// What it does each time when it waits again may be anything for which other threads wait: if it lets
 /// one go on, that one is seen to move. What it does at times must be known to let none go on. `beat` collects what it
 /// may do all the same.
 [[nodiscard]] AfterWait after_wait(const PythonFrameWords& frame, const PythonCode& code, const PythonLayout& layout,

@@ -1,97 +1,79 @@
-// The instructions of a Python function, as CPython 3.11 has them in memory. Used by python_loop.cc.
+// The instructions of a Python function, read from memory, in one form for all versions of CPython: that of 3.11. Used
+// by python_loop.cc and python_beat.cc.
 #pragma once
 
-#include <functional>
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
 namespace mprun {
 
-/// Include/opcode.h.
+/// What an instruction does, by CPython's names for it unless noted otherwise.
 enum PythonOp : unsigned char {
-  kCache = 0,
-  kPopTop = 1,
-  kPushNull = 2,
-  kNot = 12,
-  kSubscript = 25,
-  kMatchException = 36,
-  kWithException = 49,
-  kStoreSubscript = 60,
-  kReturnGenerator = 75,
-  kReturn = 83,
-  kYield = 86,
-  kStoreName = 90,
-  kUnpackSequence = 92,
-  kForIter = 93,
-  kStoreAttribute = 95,
-  kStoreGlobal = 97,
-  kSwap = 99,
-  kLoadConst = 100,
-  kLoadName = 101,
-  kLoadAttribute = 106,
-  kCompare = 107,
-  kJumpForward = 110,
-  kLoadGlobal = 116,
-  kContains = 118,
-  kReraise = 119,
-  kCopy = 120,
-  kBinary = 122,
-  kLoadFast = 124,
-  kStoreFast = 125,
-  kRaise = 130,
-  kJumpBackwardNoInterrupt = 134,
-  kLoadClosure = 136,
-  kLoadDeref = 137,
-  kStoreDeref = 138,
-  kJumpBackward = 140,
-  kExtendedArgument = 144,
-  kResume = 151,
-  kLoadMethod = 160,
-  kPrecall = 166,
-  kCall = 171,
+  kOtherOp,      ///< whatever is not named here
+  kHarmless,     ///< see is_harmless()
+  kMakesObject,  ///< it makes an object or adds to one that was just made, or imports what has long been imported
+  kBinary,
+  kCall,
+  kCompare,  ///< the argument: the index in <, <=, ==, !=, >, >=
+  kContains,
+  kCopy,
+  kForIter,
+  kJump,  ///< always
+  kJumpIfFalse,
+  kJumpIfNone,
+  kJumpIfNotNone,
+  kJumpIfTrue,
+  kJumpIfFalseOrPop,
+  kJumpIfTrueOrPop,
+  kLoadAttribute,
+  kLoadClosure,
+  kLoadConst,
+  kLoadDeref,
+  kLoadFast,
+  kLoadGlobal,
+  kLoadMethod,  ///< LOAD_ATTR with the bit that says so since 3.12
+  kLoadName,
+  kLoadSmallInt,
+  kMatchException,  ///< CHECK_EXC_MATCH
+  kNot,
+  kPopTop,
+  kPrecall,   ///< before each kCall, with the number of arguments
+  kPushNull,  ///< before what is called is loaded, unless the load itself pushes one
+  kRaise,
+  kReraise,
+  kReturn,
+  kReturnGenerator,
+  kStoreAttribute,
+  kStoreDeref,
+  kStoreFast,
+  kStoreGlobal,
+  kStoreName,
+  kStoreSubscript,
+  kSubscript,
+  kSwap,
+  kWithException,  ///< WITH_EXCEPT_START
+  kYield,
 };
 
 struct PythonInstruction {
-  std::size_t at = 0;         ///< in units of two bytes
-  unsigned char op = kCache;  ///< never one of the specialised forms
+  std::size_t at = 0;  ///< in units of two bytes; some instructions of CPython are two here, at the same place
+  PythonOp op = kOtherOp;
   unsigned argument = 0;
+  std::size_t target = 0;  ///< of a jump, and of kForIter when there are no more items; in units
 };
 
-/// The instructions in the bytes of a code object.
-[[nodiscard]] std::vector<PythonInstruction> decode_instructions(std::string_view bytes);
+/// Whether the instructions of Python 3.MINOR can be read.
+[[nodiscard]] bool knows_instructions(unsigned minor);
 
-[[nodiscard]] bool jumps_on_condition_forward(unsigned char op);
-[[nodiscard]] bool jumps_on_condition_backward(unsigned char op);
-[[nodiscard]] inline bool jumps_on_condition(unsigned char op) {
-  return jumps_on_condition_forward(op) || jumps_on_condition_backward(op);
-}
-[[nodiscard]] bool jumps_back(unsigned char op);
+/// The instructions in the bytes of a code object; none if a debugger or a profiler has changed them, or a JIT.
+[[nodiscard]] std::vector<PythonInstruction> decode_instructions(std::string_view bytes, unsigned minor);
 
-/// Where a wait goes on when its time is up.
-enum class TimeUp {
-  kNotKnown,
-  kInC,           ///< the same, of a function in C that was called directly
-  kReturnsFalse,  ///< after the call, with something that counts as false
-  kRaises,        ///< in the handler of an exception
-};
-
-/// The control flow of a function from the end of a call on, until it comes back to that call or leaves the function.
-struct PythonWays {
-  std::vector<std::size_t> reached;            ///< instructions by index, in their order; not the call itself
-  bool come_back = false;                      ///< the call can be reached again
-  std::vector<std::vector<std::size_t>> next;  ///< by index: what may follow; of the call, what follows its end
-};
-
-/// `call`: the index of the call. `table`: co_exceptiontable. `is_time_up`: whether the instruction before a
-/// kMatchException loads an exception that waits raise when their time is up; the handlers after it are then left out.
-/// `with_exceptions`: what is in a `try` or a `with` may raise too; no `with` swallows an exception.
-[[nodiscard]] PythonWays ways_after(const std::vector<PythonInstruction>& instructions, std::size_t call,
-                                    std::string_view table, TimeUp end,
-                                    const std::function<bool(const PythonInstruction& load)>& is_time_up,
-                                    bool with_exceptions = false);
+[[nodiscard]] bool jumps_on_condition(PythonOp op);
+[[nodiscard]] bool jumps_back(const PythonInstruction& one);
 
 /// True for instructions that change neither an object nor where the thread is: stack and jumps, tests, exceptions that
 /// are caught, loops over what is there, `with`; and calls, whose functions others load.
-[[nodiscard]] bool is_harmless(unsigned char op);
+[[nodiscard]] bool is_harmless(PythonOp op);
 
 }  // namespace mprun

@@ -132,8 +132,8 @@ class LoopReader {
     const std::size_t now = (word(frame_.address + layout_.frame.instruction) - code_.begin) / 2;
     std::map<std::size_t, std::size_t> ends;  // by where the loop begins
     for (const PythonInstruction& one : instructions_) {
-      if (!jumps_back(one.op) || one.argument > one.at + 1) continue;
-      std::size_t& end = ends[one.at + 1 - one.argument];
+      if (!jumps_back(one)) continue;
+      std::size_t& end = ends[one.target];
       end = std::max(end, one.at + 1);
     }
     const auto innermost = std::find_if(ends.rbegin(), ends.rend(), [&](const auto& one) {
@@ -145,16 +145,16 @@ class LoopReader {
 
   // What was loaded since the last statement counts if a jump depends on it.
   void note_test(const PythonInstruction& one, std::size_t end) {
-    const bool forward = jumps_on_condition_forward(one.op), backward = jumps_on_condition_backward(one.op);
-    has_exit_ = has_exit_ || one.op == kReturn || one.op == kRaise || (backward && one.at + 1 == end) ||
-                ((forward || one.op == kJumpForward) && one.at + 1 + one.argument >= end);
-    if (forward || backward) {
+    const bool tests = jumps_on_condition(one.op), back = jumps_back(one);
+    has_exit_ = has_exit_ || one.op == kReturn || one.op == kRaise || (tests && back && one.at + 1 == end) ||
+                ((tests || one.op == kJump) && !back && one.target >= end);
+    if (tests) {
       tested_.shared |= loaded_.shared;
       tested_.length |= loaded_.length;
       tested_.variable |= loaded_.variable;
     }
     const bool ends_statement = one.op == kPopTop || one.op == kStoreFast || one.op == kStoreName;
-    if (forward || backward || ends_statement || one.op == kForIter) loaded_ = {};
+    if (tests || ends_statement || one.op == kForIter) loaded_ = {};
   }
 
   // Whether an instruction takes a collection for its length, for whether it is empty, or to look for something in it.
@@ -175,6 +175,7 @@ class LoopReader {
         compares_ = compares_ || is_order(one.argument);
         return true;
       case kLoadFast:
+        if (names_.is_cell(one.argument)) return check_variable(names_.cell(one.argument));
         return check_value(names_.slot(one.argument));
       case kLoadDeref:
       case kLoadClosure:
@@ -188,6 +189,9 @@ class LoopReader {
       case kLoadConst:
         is_for_length_ = false;
         return check_constant(one.argument);
+      case kLoadSmallInt:
+        is_for_length_ = false;
+        return true;
       case kStoreName:
         return frame_.is_module;
       default:
@@ -234,7 +238,7 @@ class LoopReader {
       return false;
     if (name != "list" && name != "tuple") return true;
     const std::uint64_t count = word(value + kSizeOf);
-    const std::uint64_t items = name == "list" ? word(value + PythonNames::kItems) : value + PythonNames::kItems;
+    const std::uint64_t items = name == "list" ? word(value + PythonNames::kItems) : value + layout_.tuple_items;
     if (count > kMostItems || depth > 1) return false;
     for (std::uint64_t i = 0; i < count; ++i) {
       if (!is_passive(word(items + i * kWord), depth + 1)) return false;

@@ -1,7 +1,6 @@
 // Does a loop in Python look at nothing but objects that only threads of its own process change, such as futures and
 // lists, or memory that it shares with other processes? Then it ends when one of them acts, and the time for which it
-// sleeps between its looks makes no difference. Used by python_stack.cc. All it reads may be garbage. CPython 3.11
-// only: the instructions of other versions are not known.
+// sleeps between its looks makes no difference. Used by python_stack.cc. All it reads may be garbage.
 #pragma once
 
 #include <optional>

@@ -8,13 +8,15 @@ namespace mprun {
 namespace {
 
 constexpr std::size_t kMostUnits = 1U << 15U, kMostEntries = 512, kMostBases = 32, kLongestWord = 64;
-// Of CPython 3.11.
+// Of CPython 3.11 to 3.14, where a PyObject has 16 bytes.
 constexpr std::uint64_t kTypeOf = 8;
 constexpr std::uint64_t kConstants = 24, kNames = 32, kExceptionTable = 40;  // PyCodeObject
 constexpr std::uint64_t kFunctionGlobals = 16, kFunctionCode = 48;           // PyFunctionObject
 constexpr std::uint64_t kBytes = 32;                                         // PyBytesObject
-constexpr std::uint64_t kBuiltins = 16;                                      // _PyInterpreterFrame
-constexpr std::uint64_t kTypeName = 24, kTypeFlags = 168, kTypeDict = 264, kTypeBases = 344, kTypeKeys = 872;
+constexpr std::uint64_t kBuiltins = 8;                                       // after the globals of _PyInterpreterFrame
+constexpr std::uint64_t kTag = 3;                                            // in references of frames, since 3.14
+constexpr std::uint64_t kTypeName = 24, kTypeFlags = 168, kTypeDict = 264, kTypeBases = 344;
+constexpr std::uint64_t kTypeKeys311 = 872, kTypeKeys = 880;  // PyHeapTypeObject.ht_cached_keys
 constexpr std::uint64_t kCellContent = 16, kMethodDefinition = 16,
                         kMethodModule = 32;                    // PyCellObject, PyCFunctionObject
 constexpr std::uint64_t kModuleDict = 16;                      // PyModuleObject
@@ -25,14 +27,16 @@ constexpr std::uint64_t kKeysOfDict = 32, kValuesOfDict = 40;  // PyDictObject
 PythonNames::PythonNames(const PythonFrameWords& frame, const PythonCode& code, const PythonLayout& layout,
                          PythonCodeReader* codes, ProcessMemory* memory)
     : codes_(codes),
+      layout_(&layout),
       memory_(memory),
       code_(code.begin - layout.code.instructions),
       globals_(frame.globals),
-      builtins_(word(frame.address + kBuiltins)),
+      builtins_(word(frame.address + layout.frame.globals + kBuiltins)),
       locals_(frame.address + layout.frame.locals) {}
 
 PythonNames::PythonNames(const PythonNames& caller, std::uint64_t code, std::uint64_t globals, std::uint64_t self)
     : codes_(caller.codes_),
+      layout_(caller.layout_),
       memory_(caller.memory_),
       code_(code),
       globals_(globals),
@@ -51,7 +55,7 @@ std::vector<PythonInstruction> PythonNames::instructions() const {
   const PythonCode* code = codes_->read(code_);
   if (code == nullptr || (code->end - code->begin) / 2 > kMostUnits) return {};
   const auto bytes = memory_->bytes(code->begin, code->end - code->begin);
-  return bytes ? decode_instructions(*bytes) : std::vector<PythonInstruction>();
+  return bytes ? decode_instructions(*bytes, layout_->minor) : std::vector<PythonInstruction>();
 }
 
 std::string PythonNames::exception_table() const {
@@ -62,7 +66,7 @@ std::string PythonNames::exception_table() const {
 std::uint64_t PythonNames::name_count(std::uint64_t code) const { return word(word(code + kNames) + kSizeOf); }
 
 std::string PythonNames::name_in(std::uint64_t code, unsigned index) const {
-  return index < name_count(code) ? text(word(word(code + kNames) + kItems + index * kWord)) : "";
+  return index < name_count(code) ? text(item_of(word(code + kNames), index)) : "";
 }
 
 std::string PythonNames::name_loaded(const PythonInstruction& load) const {
@@ -80,11 +84,11 @@ std::string PythonNames::name_loaded(const PythonInstruction& load) const {
 
 std::uint64_t PythonNames::constant(unsigned index) const {
   const std::uint64_t constants = word(code_ + kConstants);
-  return index < word(constants + kSizeOf) ? word(constants + kItems + index * kWord) : 0;
+  return index < word(constants + kSizeOf) ? item_of(constants, index) : 0;
 }
 
 std::uint64_t PythonNames::slot(unsigned index) const {
-  if (locals_ != 0) return word(locals_ + index * kWord);
+  if (locals_ != 0) return word(locals_ + index * kWord) & ~kTag;
   return index == 0 ? self_ : 0;
 }
 
@@ -96,7 +100,10 @@ std::uint64_t PythonNames::global(const std::string& name) const {
 }
 
 std::uint64_t PythonNames::entry_of(std::uint64_t dict, const std::string& name) const {
-  return name.empty() ? 0 : entry_of_keys(word(dict + kKeysOfDict), word(dict + kValuesOfDict), name);
+  if (name.empty()) return 0;
+  const std::uint64_t values = word(dict + kValuesOfDict);
+  const std::uint64_t header = layout_->minor >= 13 ? kWord : 0;  // of PyDictValues
+  return entry_of_keys(word(dict + kKeysOfDict), values == 0 ? 0 : values + header, name);
 }
 
 std::uint64_t PythonNames::entry_of_keys(std::uint64_t keys, std::uint64_t values, const std::string& name) const {
@@ -118,20 +125,24 @@ std::uint64_t PythonNames::attribute_of(std::uint64_t object, const std::string&
   const std::uint64_t type = type_of(object);
   if (name_of_type(type) == "module") return entry_of(word(object + kModuleDict), name);
   if ((flags_of_type(type) & kHeapType) == 0 || entry_of(word(type + kTypeDict), name) != 0) return 0;
-  if (const std::uint64_t values = word(object - 4 * kWord); values != 0) {
-    return entry_of_keys(word(type + kTypeKeys), values, name);
+  if (const auto values = attributes_at(object, *layout_, memory_)) {
+    return entry_of_keys(word(type + (layout_->minor == 11 ? kTypeKeys311 : kTypeKeys)), *values, name);
   }
-  return entry_of(word(object - 3 * kWord), name);
+  return entry_of(attribute_dictionary_of(object, *layout_, memory_), name);
 }
 
 std::uint64_t PythonNames::class_entry_of(std::uint64_t object, const std::string& name) const {
   const std::uint64_t bases = word(type_of(object) + kTypeBases);  // in the order in which they are asked
   const std::uint64_t count = std::min<std::uint64_t>(word(bases + kSizeOf), kMostBases);
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t found = entry_of(word(word(bases + kItems + i * kWord) + kTypeDict), name);
+    const std::uint64_t found = entry_of(word(item_of(bases, i) + kTypeDict), name);
     if (found != 0) return found;
   }
   return 0;
+}
+
+std::uint64_t PythonNames::item_of(std::uint64_t tuple, std::uint64_t index) const {
+  return word(tuple + layout_->tuple_items + index * kWord);
 }
 
 std::uint64_t PythonNames::type_of(std::uint64_t object) const { return word(object + kTypeOf); }

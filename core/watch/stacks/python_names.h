@@ -1,5 +1,5 @@
-// What the names in a function of CPython 3.11 mean: its variables, its globals, the attributes of objects. Reads the
-// memory of a watched process, so all of it may be garbage. Used by python_loop.cc and python_beat.cc.
+// What the names in a function of CPython 3.11 and later mean: its variables, its globals, the attributes of objects.
+// Reads the memory of a watched process, so all of it may be garbage. Used by python_loop.cc and python_beat.cc.
 #pragma once
 
 #include <string>
@@ -7,13 +7,14 @@
 #include "watch/stacks/python_code.h"
 #include "watch/stacks/python_instructions.h"
 #include "watch/stacks/python_locals.h"
+#include "watch/stacks/python_object.h"
 
 namespace mprun {
 
 class PythonNames {
  public:
   static constexpr std::uint64_t kWord = 8, kSizeOf = 16;  ///< the number of items of a tuple, a list or bytes
-  static constexpr std::uint64_t kItems = 24;              ///< of a tuple; of a list: the address of its items
+  static constexpr std::uint64_t kItems = 24;              ///< of a list: the address of its items
   static constexpr std::uint64_t kHeapType = 1U << 9U, kExceptionType = 1U << 30U;
 
   /// Of a frame that is executed. All but `frame` must outlive it.
@@ -46,6 +47,8 @@ class PythonNames {
   /// Values of variables; 0: not set, or not known.
   [[nodiscard]] std::uint64_t slot(unsigned index) const;
   [[nodiscard]] std::uint64_t cell(unsigned index) const;
+  /// Whether the variable is shared with other functions: since 3.13, kLoadFast loads the cell of one for these.
+  [[nodiscard]] bool is_cell(unsigned index) const { return layout_->minor >= 13 && type_name(slot(index)) == "cell"; }
   [[nodiscard]] std::uint64_t global(const std::string& name) const;
   /// The value of a key in a dict; 0: it is not there.
   [[nodiscard]] std::uint64_t entry_of(std::uint64_t dict, const std::string& name) const;
@@ -53,6 +56,8 @@ class PythonNames {
   [[nodiscard]] std::uint64_t attribute_of(std::uint64_t object, const std::string& name) const;
   /// What the class of an object, or one that it inherits from, has by that name.
   [[nodiscard]] std::uint64_t class_entry_of(std::uint64_t object, const std::string& name) const;
+
+  [[nodiscard]] std::uint64_t item_of(std::uint64_t tuple, std::uint64_t index) const;
 
   [[nodiscard]] std::uint64_t type_of(std::uint64_t object) const;
   [[nodiscard]] std::uint64_t flags_of_type(std::uint64_t type) const;
@@ -73,6 +78,7 @@ class PythonNames {
   [[nodiscard]] std::uint64_t entry_of_keys(std::uint64_t keys, std::uint64_t values, const std::string& name) const;
 
   PythonCodeReader* codes_;
+  const PythonLayout* layout_;
   ProcessMemory* memory_;
   std::uint64_t code_ = 0, globals_ = 0, builtins_ = 0;
   std::uint64_t locals_ = 0;  ///< address; 0: it is not executed

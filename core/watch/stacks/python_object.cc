@@ -135,6 +135,11 @@ std::optional<std::uint64_t> attributes_at(std::uint64_t object, const PythonLay
   return its_class ? attributes_at(object, *its_class, layout, memory) : std::nullopt;
 }
 
+std::uint64_t attribute_dictionary_of(std::uint64_t object, const PythonLayout& layout, ProcessMemory* memory) {
+  const auto its_class = class_of(object, layout, memory);
+  return its_class ? dictionary_of(object, *its_class, layout, memory) : 0;
+}
+
 std::vector<std::uint64_t> attribute_values(std::uint64_t object, std::size_t most, const PythonLayout& layout,
                                             ProcessMemory* memory) {
   // Not a module, a class or a function, whose attributes are much that does not change, nor an object of a type in C.

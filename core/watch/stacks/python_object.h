@@ -34,6 +34,10 @@ namespace mprun {
 [[nodiscard]] std::optional<std::uint64_t> attributes_at(std::uint64_t object, const PythonLayout& layout,
                                                          ProcessMemory* memory);
 
+/// The dictionary of an object's own in which its attributes are, if they are not there; 0: it has none.
+[[nodiscard]] std::uint64_t attribute_dictionary_of(std::uint64_t object, const PythonLayout& layout,
+                                                    ProcessMemory* memory);
+
 /// The values of the attributes of an instance of a class written in Python, at most `most` of them, from either place;
 /// 0 for what is not set.
 [[nodiscard]] std::vector<std::uint64_t> attribute_values(std::uint64_t object, std::size_t most,

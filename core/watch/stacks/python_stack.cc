@@ -299,7 +299,8 @@ void StackReader::read_locals(std::uint64_t frame, const Piece& fields, PythonTh
   if (thread->frames.size() == 1) waits_ = {};
   PythonWaits::Look look;
   PythonWaits::LookAfter look_after;
-  if (python_.minor == 11) {
+  const bool reads_instructions = knows_instructions(python_.minor) && !is_free_threaded(layout_);
+  if (reads_instructions) {
     look = [&](const LimitedCall& called) {
       return between_waits(words, *code_of(fields), layout_, &codes_, memory_, called);
     };
@@ -314,7 +315,7 @@ void StackReader::read_locals(std::uint64_t frame, const Piece& fields, PythonTh
   add_locals(words, *code_of(fields), layout_, python_.types, memory_, &thread->locals);
   const bool is_innermost = std::all_of(thread->frames.begin(), thread->frames.end() - 1,
                                         [](const PythonFrame& inner) { return is_library_file(inner.file); });
-  if (python_.minor == 11 && is_innermost) {
+  if (reads_instructions && is_innermost) {
     thread->awaited = awaited_in_loop(words, *code_of(fields), layout_, &codes_, memory_);
   }
 }

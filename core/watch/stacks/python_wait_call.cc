@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 8> kTimeUp = {"Empty",   "Full",         
 constexpr std::array<std::string_view, 10> kIterators = {
     "list_iterator",      "tuple_iterator",    "range_iterator", "longrange_iterator",   "dict_keyiterator",
     "dict_valueiterator", "dict_itemiterator", "set_iterator",   "list_reverseiterator", "str_iterator"};
-constexpr std::uint64_t kStackSize = 68;  // PyCodeObject of CPython 3.11
+constexpr std::uint64_t kStackSize = 12;  // from the count of arguments in a PyCodeObject
 constexpr std::size_t kMostOnStack = 512;
 
 }  // namespace
@@ -80,11 +80,15 @@ bool runs_code_to_iterate(const PythonFrameWords& frame, const PythonCode& code,
                           const PythonNames& names) {
   // The iterators lie on the stack after the variables.
   const std::uint64_t begin = frame.address + layout.frame.locals;
-  const auto top = static_cast<std::int32_t>(frame.stack_top);  // below 0: it has called a function in C
-  const std::uint64_t most = code.local_count + static_cast<std::uint32_t>(names.word(names.code() + kStackSize));
-  const std::uint64_t count = std::min<std::uint64_t>(top < 0 ? most : static_cast<std::uint32_t>(top), kMostOnStack);
-  for (std::uint64_t i = code.local_count; i < count; ++i) {
-    const std::string type = names.type_name(names.word(begin + i * PythonNames::kWord));
+  const std::uint64_t size_at = names.code() + layout.code.argument_count + kStackSize;
+  std::uint64_t count = code.local_count + static_cast<std::uint32_t>(names.word(size_at));
+  if (layout.stack_top_is_pointer) {
+    if (frame.stack_top > begin) count = (frame.stack_top - begin) / PythonNames::kWord;
+  } else if (const auto top = static_cast<std::int32_t>(frame.stack_top); top >= 0) {  // below 0: it has called C
+    count = static_cast<std::uint32_t>(top);
+  }
+  for (std::uint64_t i = code.local_count; i < std::min<std::uint64_t>(count, kMostOnStack); ++i) {
+    const std::string type = names.type_name(names.slot(static_cast<unsigned>(i)));
     const bool is_iterator = type.ends_with("iterator") || type.starts_with("itertools.") || type == "generator" ||
                              type == "map" || type == "filter" || type == "zip" || type == "enumerate";
     if (is_iterator && !is_among(kIterators, type)) return true;

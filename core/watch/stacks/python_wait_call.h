@@ -1,4 +1,4 @@
-// The call in which a frame of CPython 3.11 waits, and where it goes on when the time of that is up. Reads the memory
+// The call in which a frame of Python waits, and where it goes on when the time of that is up. Reads the memory
 // of a watched process, so all of it may be garbage. Used by python_loop.cc and python_beat.cc.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "watch/stacks/python_names.h"
+#include "watch/stacks/python_ways.h"
 
 namespace mprun {
 
