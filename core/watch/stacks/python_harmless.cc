@@ -9,14 +9,15 @@ namespace mprun {
 namespace {
 
 // Modules whose functions and classes change nothing for which a thread waits. Those of logging and warnings write.
-constexpr std::array<std::string_view, 42> kHarmlessModules = {
-    "_datetime",   "_json",     "_operator",   "_psutil_linux",  "_random",         "_statistics",
-    "_string",     "calendar",  "datetime",    "decimal",        "fractions",       "functools",
-    "genericpath", "itertools", "json",        "json.encoder",   "locale",          "logging",
-    "math",        "numbers",   "operator",    "os.path",        "pathlib",         "platform",
-    "posixpath",   "pprint",    "psutil",      "psutil._common", "psutil._pslinux", "random",
-    "re",          "resource",  "shutil",      "statistics",     "string",          "textwrap",
-    "time",        "traceback", "tracemalloc", "uuid",           "warnings",        "zoneinfo"};
+constexpr std::array<std::string_view, 43> kHarmlessModules = {
+    "_datetime",   "_json",     "_operator", "_psutil_linux", "_random",        "_statistics",
+    "_string",     "calendar",  "datetime",  "decimal",       "fractions",      "functools",
+    "genericpath", "itertools", "json",      "json.encoder",  "locale",         "logging",
+    "math",        "numbers",   "operator",  "os.path",       "pathlib",        "pathlib._local",
+    "platform",    "posixpath", "pprint",    "psutil",        "psutil._common", "psutil._pslinux",
+    "random",      "re",        "resource",  "shutil",        "statistics",     "string",
+    "textwrap",    "time",      "traceback", "tracemalloc",   "uuid",           "warnings",
+    "zoneinfo"};
 struct ModuleFunctions {
   std::string_view module;
   std::array<std::string_view, 32> names;

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from pathlib import Path
 
 MOMENT = 0.005
 EXPECTED: dict[Callable[[], None], str] = {}
@@ -30,6 +31,7 @@ count = 0
 log = logging.getLogger("beats")
 own_log, filtered_log = logging.getLogger("own"), logging.getLogger("filtered")
 nowhere = open(os.devnull, "w")
+no_file = Path(os.devnull)
 
 
 class Forwards(logging.Handler):
@@ -350,6 +352,13 @@ def steps() -> Iterator[None]:
     while True:
         worker.check()
         yield
+
+
+@expect("beats")
+def by_the_time_of_a_file() -> None:
+    while True:
+        time.sleep(MOMENT)
+        no_file.touch()
 
 
 @expect("decides")
