@@ -26,7 +26,8 @@ LostResultWatch::LostResultWatch(const WatchedTree* tree)
     : tree_(tree),
       lost_helpers_([tree](pid_t pid) { return has_lost_helper(stack_reader(tree->proc()), pid); }),
       lost_tasks_([this](pid_t pid) { return has_lost_task(pid); }),
-      dying_workers_([this](pid_t pid) { return lacks_lasting_child(pid) && replaces_dying_workers(pid); }) {}
+      dying_workers_([this](pid_t pid) { return lacks_lasting_child(pid) && replaces_dying_workers(pid); }),
+      callbacks_(tree) {}
 
 std::set<pid_t> LostResultWatch::with_many_deaths(Nanos now) const {
   std::set<pid_t> found;
@@ -115,7 +116,7 @@ std::optional<Proof> LostResultWatch::look(const ActivityMeter& activity, Nanos 
   const pid_t dying = helper != 0 ? 0 : dying_workers_.look(with_many_deaths(now), now);
   const pid_t task = helper != 0 || dying != 0 ? 0 : find_lost_task(activity, last_found, now);
   const pid_t found = helper != 0 ? helper : dying;
-  if (found == 0 && task == 0) return std::nullopt;
+  if (found == 0 && task == 0) return callbacks_.look(beside_main, moves_, now);
   Proof proof = tree_->as_stall(tree_->sample());
   proof.respawner = dying;
   proof.lost_helper = helper;

@@ -155,6 +155,11 @@ ALL = [
     # Pools and servers that are idle.
     Control("idle_pool.py"),
     Control("pool_slow_task.py"),
+    Control("pool_slow_callback.py", seconds=10, more=("sleep",), stall=OUTSIDE_SECONDS),
+    Control("pool_slow_callback.py", seconds=10, more=("lock",), stall=OUTSIDE_SECONDS),
+    Control("pool_slow_callback.py", seconds=10, more=("queue",), stall=OUTSIDE_SECONDS),
+    Control("pool_slow_callback.py", seconds=10, more=("alarm",), stall=OUTSIDE_SECONDS),
+    Control("pool_slow_callback.py", seconds=10, more=("worker",), stall=OUTSIDE_SECONDS),
     Control("thread_pool_computing.py", seconds=LOCKED_SECONDS),
     Control("short_pools.py"),
     Control("pool_replaces_workers.py", seconds=9, stall=OUTSIDE_SECONDS),

@@ -256,6 +256,8 @@ _VARIANTS = [
     Case("grpc_in_forked_child.py", STALLED, (*LOST_THREAD, "gil-held"), (*POOL_MAP, "BaseContext.Pool"), rest="moving"),
     Case("pool_worker_killed_beside_thread.py", STALLED, DIED, POOL_MAP, rest="moving"),
     Case("pool_callback_asks_pool.py", STALLED + DEADLOCK, ("task-waits-in-own-pool",), POOL_MAP, rest="moving"),
+    Case("pool_callback_wants_lock.py", STALLED, LOCK_CYCLE, POOL_JOIN, rest="spinning"),
+    Case("pool_callback_fills_queue.py", STALLED, ("queue-not-drained",), POOL_JOIN, rest="spinning"),
     Case("pool_setstate_raises.py", STALLED, ("pool-helper-lost",), POOL_MAP, rest="spinning"),
     Case("tcp_both_read.py", DEADLOCK, PIPE_CYCLE),
     Case("tcp_both_write.py", DEADLOCK, PIPE_CYCLE),

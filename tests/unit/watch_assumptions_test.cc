@@ -134,6 +134,24 @@ TEST(Assumptions, OfASleepBetweenLooksAtAChildAreThatItLooksForNothingElse) {
   }
 }
 
+TEST(Assumptions, OfAThreadThatKeepsAPoolAreThatItLetsNoOtherGoOn) {
+  const auto is_stuck = [](bool is_assumed, bool worker_works) {
+    FakeProc proc;
+    proc.process(10).pipe(4, 70, O_WRONLY).thread(10).waits_on(0x5000);
+    proc.processes[10].thread(12).running = true;
+    proc.process(20, 10).pipe(3, 70, O_RDONLY).thread(20).reads(3);
+    proc.processes[20].thread(20).running = worker_works;
+    const Sample sample = take_sample(&proc, {10, 20});
+    TreeBoundary boundary;
+    if (is_assumed) boundary.assumptions.pool_keepers = {12};
+    TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
+    return judge(sample, &snapshot).is_deadlock();
+  };
+  EXPECT_FALSE(is_stuck(false, false));
+  EXPECT_TRUE(is_stuck(true, false));
+  EXPECT_FALSE(is_stuck(true, true)) << "the worker may end, and is replaced";
+}
+
 TEST(Assumptions, OfASleepBetweenLooksAtOwnObjectsAreThatOnlyItsProcessEndsIt) {
   FakeProc proc;
   proc.process(10).thread(10).sleeps();

@@ -350,6 +350,22 @@ TEST(Causes, AQueueThatIsFull) {
   EXPECT_NE(evidence.of_hang().id, "queue-not-drained");
 }
 
+TEST(Causes, AQueueOfThreadsThatIsFullForTheCallbackOfAPool) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_on(0x5000);
+  constexpr pid_t kReceiver = kParent + 1;
+  evidence.proc.processes[kParent].thread(kReceiver).waits_on(0x6000);
+  const std::string pool = kLib + "multiprocessing/pool.py";
+  evidence.python[kParent] = {{pool, 665, "Pool.join"}, {"/home/anna/train.py", 7, "<module>"}};
+  evidence.python[kReceiver] = {{kLib + "threading.py", 320, "Condition.wait"},
+                                {kLib + "queue.py", 140, "Queue.put"},
+                                {pool, 579, "Pool._handle_results"}};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "queue-not-drained");
+  EXPECT_NE(cause.explanation.find("every thread that could take an item out waits"), std::string::npos)
+      << cause.explanation;
+}
+
 TEST(Causes, AJobserverWithoutTokens) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).pipe(4, 70, O_WRONLY).thread(kParent).waits_for_child(kChild);

@@ -55,7 +55,7 @@ TEST(LostHelper, NamesNoPoolThatWaitsForATask) {
   EXPECT_EQ(looks.until_named(50, std::chrono::milliseconds(5)), 0);
 }
 
-constexpr pid_t kPool = 10;
+constexpr pid_t kPool = 10, kKeeper = kPool + 1, kReceiver = kPool + 2;
 
 PythonThread in_pool(pid_t tid, const char* function) {
   PythonThread thread;
@@ -198,6 +198,30 @@ TEST(LostTask, IsNoneUnlessTheMainThreadWaitsForThePool) {
   PoolAtRest pool;
   pool.stacks[kPool].threads[0].frames.pop_back();
   EXPECT_FALSE(pool.has_lost_task());
+}
+
+std::set<pid_t> keepers(const PythonStacks& stacks) {
+  return keepers_beside_callback([&stacks](pid_t) { return stacks; }, kPool);
+}
+
+TEST(KeepersBesideCallback, AreThoseOfAPoolWhoseThreadForResultsIsInACallback) {
+  PythonStacks stacks = without_results();
+  stacks.threads.push_back(in_pool(kReceiver, "Pool._handle_results"));
+  EXPECT_TRUE(keepers(stacks).empty()) << "it waits for a result";
+  PoolAtRest::add_inside(&stacks.threads.back(), "/usr/lib/python3.11/multiprocessing/pool.py", "ApplyResult._set");
+  PoolAtRest::add_inside(&stacks.threads.back(), "/home/user/program.py", "callback");
+  EXPECT_EQ(keepers(stacks), std::set<pid_t>({kKeeper}));
+  stacks.threads.back().whole = false;
+  EXPECT_TRUE(keepers(stacks).empty());
+}
+
+TEST(KeepersBesideCallback, AreNoneUnlessTheMainThreadWaitsForThePool) {
+  PythonStacks stacks = without_results();
+  stacks.threads.push_back(in_pool(kReceiver, "Pool._handle_results"));
+  PoolAtRest::add_inside(&stacks.threads.back(), "/home/user/program.py", "callback");
+  EXPECT_FALSE(keepers(stacks).empty());
+  stacks.threads.front().frames.front().file = "/home/user/program.py";
+  EXPECT_TRUE(keepers(stacks).empty());
 }
 
 }  // namespace

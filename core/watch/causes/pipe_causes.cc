@@ -152,6 +152,11 @@ const JudgedThread* find_unread_writer(const Evidence& evidence) {
   });
 }
 
+// A queue.Queue with a maxsize, for which a thread of a library waits: the callback of a pool.
+bool puts_into_own_queue(const Evidence& evidence, const JudgedThread& thread) {
+  return thread.wait.kind == WaitKind::kFutex && evidence.is_in(thread.sample->tid, "/queue.py", "Queue.put");
+}
+
 }  // namespace
 
 // FIFOs that are opened at one end only.
@@ -175,16 +180,18 @@ std::optional<Explanation> output_not_read(const Evidence& evidence) {
                      ") is read, and the one who could read it waits for its end"};
 }
 
-// A multiprocessing.Queue with a maxsize.
+// A multiprocessing.Queue with a maxsize, or the same for threads.
 std::optional<Explanation> queue_full(const Evidence& evidence) {
   const JudgedThread* puts = find_stuck(evidence, [&](const JudgedThread& thread) {
     const auto frames = evidence.python.find(thread.sample->tid);
+    if (puts_into_own_queue(evidence, thread)) return true;
     return thread.wait.kind == WaitKind::kSharedFutex && frames != evidence.python.end() && !frames->second.empty() &&
            frames->second.front().function == "Queue.put" && frames->second.front().file.ends_with(kQueues);
   });
   if (puts == nullptr) return std::nullopt;
-  return Explanation{thread_text(*puts) +
-                     " waits in Queue.put: the queue is full, and every process that could take an item out waits"};
+  return Explanation{thread_text(*puts) + " waits in Queue.put: the queue is full, and every " +
+                     (puts_into_own_queue(evidence, *puts) ? "thread" : "process") +
+                     " that could take an item out waits"};
 }
 
 // A process fills a pipe or a connection that no other process has open.

@@ -36,6 +36,7 @@ struct Assumptions {
   std::map<pid_t, pid_t> child_polls;  ///< threads that sleep and look whether that child has ended (polls.h)
   std::map<pid_t, OwnPoll> own_polls;  ///< threads that sleep or wait between looks at objects in memory (polls.h)
   std::map<pid_t, Beat> beats;         ///< threads that only beat (polls.h)
+  std::set<pid_t> pool_keepers;        ///< threads that only replace ended workers of a multiprocessing.Pool
   std::map<pid_t, std::string> spins;  ///< threads that run but only wait, with the call that waits (spins.h)
 };
 

@@ -241,6 +241,21 @@ std::optional<Wait> decode_spin(const ThreadSample& thread, TreeSnapshot* snapsh
   return wait;
 }
 
+// A thread that replaces the ended workers of a multiprocessing.Pool, and wakes up for each result too. While no other
+// thread takes that, it looks for ended workers again and again.
+std::optional<Wait> decode_pool_keeper(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  if (snapshot->assumptions().pool_keepers.count(thread.tid) == 0) return std::nullopt;
+  if (!thread.call.running && !thread.moved) return std::nullopt;
+  const TreeSnapshot::Process* process = snapshot->process(thread.pid);
+  if (process == nullptr || !process->ended_children.empty()) return std::nullopt;
+  snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                   " keeps the workers of a pool, and lets no other thread go on until one of them ends");
+  Wait wait{WaitKind::kPoll, "the end of a worker of the pool", {}, {}};
+  add_processes(process->children, &wait);
+  add_processes(snapshot->sharing_memory(thread.pid), &wait);
+  return wait;
+}
+
 }  // namespace
 
 const char* to_string(WaitKind kind) {
@@ -378,6 +393,7 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (thread.hidden) return live_wait(WaitKind::kOther, "mprun may not look at it");
   if (auto spin = decode_spin(thread, snapshot)) return std::move(*spin);
   if (auto helper = decode_mpi_helper(thread, snapshot)) return std::move(*helper);
+  if (auto keeper = decode_pool_keeper(thread, snapshot)) return std::move(*keeper);
   if (thread.call.running) return live_wait(WaitKind::kRunning, "it runs");
   if (is_sleep(thread)) {
     if (auto wait = decode_sleep_loop(thread, snapshot)) return std::move(*wait);

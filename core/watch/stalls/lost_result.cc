@@ -128,6 +128,23 @@ bool has_lost_helper(const ReadStacks& read_stacks, pid_t pid) {
   return false;
 }
 
+std::set<pid_t> keepers_beside_callback(const ReadStacks& read_stacks, pid_t pid) {
+  for (int i = 0; i < kMostReadings; ++i) {
+    const PythonStacks stacks = read_stacks(pid);
+    const PythonThread* main = main_of(stacks, pid);
+    if (main == nullptr || !is_in_pool(*main, "")) return {};
+    if (!are_whole(stacks)) continue;
+    std::set<pid_t> keepers;
+    bool is_in_callback = false;
+    for (const PythonThread& thread : stacks.threads) {
+      if (is_in_pool(thread, "Pool._handle_workers")) keepers.insert(thread.tid);
+      is_in_callback |= is_in_pool(thread, "Pool._handle_results") && !waits_for_result(thread);
+    }
+    return is_in_callback ? keepers : std::set<pid_t>();
+  }
+  return {};
+}
+
 bool has_lost_task(const ReadStacks& read_stacks, pid_t pid, const std::vector<pid_t>& below, const IsRunning& runs) {
   const PythonStacks stacks = read_stacks(pid);
   const PythonThread* main = main_of(stacks, pid);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "watch/stacks/python_stack.h"
@@ -20,6 +21,9 @@ using ReadStacks = std::function<PythonStacks(pid_t)>;
 /// The main thread waits so, and no thread takes the pool's results: the thread for them has ended (a result could not
 /// be unpickled, or a callback raised), or waits in a callback for another result of the pool.
 [[nodiscard]] bool has_lost_helper(const ReadStacks& read_stacks, pid_t pid);
+/// The main thread of the process waits for its pool, whose thread for results does not wait for one: it is in a
+/// callback, or makes an object of a result. Returns the threads that replace ended workers; empty: it is not so.
+[[nodiscard]] std::set<pid_t> keepers_beside_callback(const ReadStacks& read_stacks, pid_t pid);
 /// True for a thread that has work to do: on a busy machine it may wait for a CPU for seconds.
 using IsRunning = std::function<bool(pid_t tid)>;
 /// The main thread of the process waits for its pool, which hands out and receives nothing, and all workers among the
