@@ -393,6 +393,7 @@ _VARIANTS = [
     Case("monitor_beside_nested_task.py", STALLED, ("task-waits-in-own-pool",), rest="moving", reads_loops=True),
     Case("progress_beside_dead_worker.py", STALLED, NEVER_NOTIFIED, ("queue.Queue.join",), rest="moving", reads_loops=True),
     Case("elapsed_shown_until_child_ends.py", STALLED, ("queue-not-drained",), ("waitpid",), rest="polling", reads_loops=True),
+    Case("popen_wait_repeated.py", STALLED, ("queue-not-drained",), ("Popen.wait",), rest="polling", reads_loops=True),
     Case("queue_polled_without_producer.py", STALLED, ("pipe-never-closed",), ("Queue.get",), rest="polling"),
     Case("future_polled_forever.py", STALLED, ("task-waits-in-own-pool", *POLLS), rest="polling"),
     Case("counter_polled_forever.py", STALLED, POLLS, rest="polling"),

@@ -38,6 +38,11 @@ bool is_of_ipc(const ThreadSample& thread) {
 
 bool is_of_library_code(const PythonFrame& frame) { return is_library_file(frame.file); }
 
+// The loop in which Popen.wait(timeout) sleeps: it asks for the end of its child alone.
+bool is_wait_for_child(const PythonFrame& frame) {
+  return frame.function == "Popen._wait" && frame.file.ends_with("/subprocess.py");
+}
+
 Nanos age_of_process(ProcSource* proc, pid_t pid) {
   const auto text = proc->read(std::to_string(pid) + "/stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
@@ -94,7 +99,8 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
     const ChildPoll before = std::exchange(poll.child, last_child_poll(proc_, thread.pid));
     const bool asks = before.count < poll.child.count, asks_same = asks && before.child == poll.child.child;
     // A library's loop decides by what is not seen: billiard's gives up a lost worker after ten seconds.
-    const bool is_seen = asks_same && !frames.empty() && !is_of_library_code(frames.front());
+    const bool is_seen =
+        asks_same && !frames.empty() && (!is_of_library_code(frames.front()) || is_wait_for_child(frames.front()));
     poll.stays = poll.stays && (poll.sleeps ? is_seen || !poll.own.awaited.empty() : !asks);
   }
   poll.runs = thread.runs;
