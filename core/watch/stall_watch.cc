@@ -203,10 +203,21 @@ std::optional<Proof> StallWatch::look_at_part(const Sample& sample, const std::s
   return proof;
 }
 
+// That the process has lost a task was reported, and its main thread has not moved since.
+bool StallWatch::is_of_lost_task(const Proof& proof, const ActivityMeter& activity) const {
+  const auto [process, reported_at] = lost_task_;
+  if (!proof.is_early || proof.judgement.stuck.count(process) == 0) return false;
+  const auto moves = activity.last_moves();
+  const auto moved = moves.find(process);
+  return moved != moves.end() && moved->second <= reported_at;
+}
+
 std::optional<Proof> StallWatch::look(const ActivityMeter& activity, const Standing& standing, Nanos now) {
   if (tree_->options().stall == 0) return std::nullopt;
   auto proof = find_early(activity, standing, now);
+  if (proof && is_of_lost_task(*proof, activity)) proof.reset();
   if (!proof) proof = lost_results_.look(activity, standing.last_found, now);
+  if (proof && proof->lost_task != 0) lost_task_ = {proof->lost_task, now};
   return proof ? std::move(proof) : find_late(activity, standing, now);
 }
 

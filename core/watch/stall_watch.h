@@ -35,6 +35,7 @@ class StallWatch {
  private:
   [[nodiscard]] std::optional<Proof> find_early(const ActivityMeter& activity, const Standing& standing, Nanos now);
   [[nodiscard]] std::optional<Proof> find_late(const ActivityMeter& activity, const Standing& standing, Nanos now);
+  [[nodiscard]] bool is_of_lost_task(const Proof& proof, const ActivityMeter& activity) const;
   void take(const ActivityMeter& activity, Nanos now);
   [[nodiscard]] std::optional<Proof> judge_late(const Sample& before, pid_t lost_task) const;
   [[nodiscard]] bool are_many_workers(pid_t parent, const WatchedTree::Deaths& dead) const;
@@ -64,6 +65,7 @@ class StallWatch {
   };
   Part part_;
   UnawaitedParts unawaited_;
+  std::pair<pid_t, Nanos> lost_task_;  ///< the last process of which one was reported, and when
 };
 
 }  // namespace mprun

@@ -1,7 +1,7 @@
 """Waits until the callbacks of a pool have appended as many results as there are tasks; one task fails."""
 
+import multiprocessing
 import time
-from multiprocessing.pool import Pool
 
 results: list[float] = []
 
@@ -11,7 +11,7 @@ def divide(number: int) -> float:
 
 
 if __name__ == "__main__":
-    with Pool(2) as pool:
+    with multiprocessing.get_context("fork").Pool(2) as pool:
         for number in range(4):
             pool.apply_async(divide, (number,), callback=results.append)
         while len(results) < 4:

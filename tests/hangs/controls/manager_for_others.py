@@ -1,5 +1,6 @@
 """A manager that other programs connect to: they know its key and its address, which is multiprocessing's default."""
 
+import multiprocessing
 import sys
 import tempfile
 import threading
@@ -23,7 +24,7 @@ def announce(address: str) -> None:
     print("ready", flush=True)
 
 
-manager = Manager(authkey=b"key")
+manager = Manager(authkey=b"key", ctx=multiprocessing.get_context("fork"))
 if "start" in sys.argv:
     manager.start()
     announce(manager.address)
