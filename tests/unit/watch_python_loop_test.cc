@@ -43,6 +43,7 @@ TEST(PythonLoop, WaitsForFuturesItemsAndCountersUnlessItLooksAtMore) {
     return (++rounds >= 50 || std::chrono::steady_clock::now() > enough) && found == expected;
   })) << found.size()
       << " of " << expected.size();
+  for (const auto& [tid, what] : expected) EXPECT_TRUE(found.contains(tid)) << awaited.at(tid).at(0);
 }
 
 TEST(PythonLoop, MayDecideByMoreThanItWaitsFor) {

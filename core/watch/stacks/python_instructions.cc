@@ -81,6 +81,7 @@ class InstructionDecoder {
     } else {
       add(opcode_.op, opcode_.op == kCompare ? argument_ >> opcodes_.comparison_shift : argument_);
     }
+    if (opcode_.op == kForIter) take_null_for_index();
     const std::size_t next = at_ + 1 + opcode_.caches;
     if (!is_jump(opcode_.op) && opcode_.op != kForIter) return;
     found_.back().target = opcode_.how == How::kJumpsBack ? next - argument_ : next + argument_;
@@ -109,7 +110,15 @@ class InstructionDecoder {
       found_.insert(load, {load->at, kPushNull, 0, 0});
     } else {
       add(kOtherOp, 0);
+      null_at_ = at_;
     }
+  }
+
+  // Since 3.15, kForIter finds an index on the stack, or nothing if it has an iterator.
+  void take_null_for_index() {
+    if (found_.size() < 2) return;
+    PythonInstruction& before = *(found_.end() - 2);
+    if (before.op == kOtherOp && before.at == null_at_ && before.at + 1 == at_) before.op = kHarmless;
   }
 
   static bool loads_variable(PythonOp op) {
@@ -126,6 +135,7 @@ class InstructionDecoder {
   std::vector<PythonInstruction> found_;
   PythonOpcode opcode_;
   std::size_t at_ = 0;
+  std::size_t null_at_ = 0;           ///< of the last PUSH_NULL that came after what is computed
   std::size_t calls_builtin_at_ = 0;  ///< where the name means something else; 0: nowhere
   unsigned argument_ = 0, extended_ = 0;
 };
@@ -139,7 +149,7 @@ std::vector<PythonInstruction> decode_instructions(std::string_view bytes, unsig
   return opcodes == nullptr ? std::vector<PythonInstruction>() : InstructionDecoder(*opcodes, bytes).decode();
 }
 
-bool jumps_on_condition(PythonOp op) { return is_jump(op) && op != kJump; }
+bool jumps_on_condition(PythonOp op) { return is_jump(op) && op != kJump && op != kJumpNoInterrupt; }
 
 bool jumps_back(const PythonInstruction& one) { return is_jump(one.op) && one.target <= one.at; }
 

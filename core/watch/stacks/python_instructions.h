@@ -19,7 +19,8 @@ enum PythonOp : unsigned char {
   kContains,
   kCopy,
   kForIter,
-  kJump,  ///< always
+  kJump,             ///< always
+  kJumpNoInterrupt,  ///< always, back: out of a handler, or in an `await`
   kJumpIfFalse,
   kJumpIfNone,
   kJumpIfNotNone,

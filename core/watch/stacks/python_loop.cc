@@ -93,7 +93,7 @@ class LoopReader {
       if (!check(one, instructions_[i + 1])) return std::nullopt;
       note_test(one, end);
     }
-    if (pending_ != 0) return std::nullopt;
+    if (pending_ != 0 || !check_handlers(begin, end)) return std::nullopt;
     if (awaited_ != nullptr) return AwaitedInLoop{awaited_, reads_shared_};
     if (!has_exit_) return std::nullopt;
     const bool is_flag = !compares_ && !tested_.length;
@@ -132,7 +132,7 @@ class LoopReader {
     const std::size_t now = (word(frame_.address + layout_.frame.instruction) - code_.begin) / 2;
     std::map<std::size_t, std::size_t> ends;  // by where the loop begins
     for (const PythonInstruction& one : instructions_) {
-      if (!jumps_back(one)) continue;
+      if (!jumps_back(one) || one.op == kJumpNoInterrupt) continue;
       std::size_t& end = ends[one.target];
       end = std::max(end, one.at + 1);
     }
@@ -141,6 +141,42 @@ class LoopReader {
     });
     return innermost == ends.rend() ? std::pair<std::size_t, std::size_t>(0, 0)
                                     : std::pair<std::size_t, std::size_t>(*innermost);
+  }
+
+  // Since 3.12, the handlers of exceptions lie after the loop, and jump back into it.
+  bool check_handlers(std::size_t begin, std::size_t end) {
+    const auto call = call_of_frame(frame_, code_, layout_, names_, instructions_);
+    if (!call) return false;
+    const PythonWays ways = ways_from_wait(instructions_, *call, names_, TimeUp::kNotKnown, true);
+    const auto is_inside = [&](std::size_t i) { return instructions_[i].at >= begin && instructions_[i].at < end; };
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < instructions_.size(); ++i) {
+      const PythonOp op = instructions_[i].op;
+      if (!is_inside(i) || jumps_on_condition(op) || op == kJump || op == kForIter) continue;
+      for (const std::size_t next : ways.next[i]) {
+        if (next != i + 1 && !is_inside(next)) open.push_back(next);
+      }
+    }
+    std::vector<bool> found(instructions_.size()), leads_back(instructions_.size());
+    while (!open.empty()) {
+      const std::size_t one = open.back();
+      open.pop_back();
+      if (is_inside(one) || found[one]) continue;
+      found[one] = true;
+      open.insert(open.end(), ways.next[one].begin(), ways.next[one].end());
+    }
+    for (bool is_new = true; std::exchange(is_new, false);) {
+      for (std::size_t i = instructions_.size(); i-- > 0;) {
+        if (!found[i] || leads_back[i]) continue;
+        leads_back[i] = std::any_of(ways.next[i].begin(), ways.next[i].end(),
+                                    [&](std::size_t next) { return is_inside(next) || leads_back[next]; });
+        is_new = is_new || leads_back[i];
+      }
+    }
+    for (std::size_t i = 0; i + 1 < instructions_.size(); ++i) {
+      if (leads_back[i] && !check(instructions_[i], instructions_[i + 1])) return false;
+    }
+    return pending_ == 0;
   }
 
   // What was loaded since the last statement counts if a jump depends on it.

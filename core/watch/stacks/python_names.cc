@@ -8,7 +8,7 @@ namespace mprun {
 namespace {
 
 constexpr std::size_t kMostUnits = 1U << 15U, kMostEntries = 512, kMostBases = 32, kLongestWord = 64;
-// Of CPython 3.11 to 3.14, where a PyObject has 16 bytes.
+// Of CPython 3.11 to 3.15, where a PyObject has 16 bytes.
 constexpr std::uint64_t kTypeOf = 8;
 constexpr std::uint64_t kConstants = 24, kNames = 32, kExceptionTable = 40;  // PyCodeObject
 constexpr std::uint64_t kFunctionGlobals = 16, kFunctionCode = 48;           // PyFunctionObject
@@ -16,11 +16,17 @@ constexpr std::uint64_t kBytes = 32;                                         // 
 constexpr std::uint64_t kBuiltins = 8;                                       // after the globals of _PyInterpreterFrame
 constexpr std::uint64_t kTag = 3;                                            // in references of frames, since 3.14
 constexpr std::uint64_t kTypeName = 24, kTypeFlags = 168, kTypeDict = 264, kTypeBases = 344;
-constexpr std::uint64_t kTypeKeys311 = 872, kTypeKeys = 880;  // PyHeapTypeObject.ht_cached_keys
+
 constexpr std::uint64_t kCellContent = 16, kMethodDefinition = 16,
                         kMethodModule = 32;                    // PyCellObject, PyCFunctionObject
 constexpr std::uint64_t kModuleDict = 16;                      // PyModuleObject
 constexpr std::uint64_t kKeysOfDict = 32, kValuesOfDict = 40;  // PyDictObject
+
+// PyHeapTypeObject.ht_cached_keys.
+std::uint64_t keys_in_type(unsigned minor) {
+  if (minor == 11) return 872;
+  return minor < 15 ? 880 : 888;
+}
 
 }  // namespace
 
@@ -126,7 +132,7 @@ std::uint64_t PythonNames::attribute_of(std::uint64_t object, const std::string&
   if (name_of_type(type) == "module") return entry_of(word(object + kModuleDict), name);
   if ((flags_of_type(type) & kHeapType) == 0 || entry_of(word(type + kTypeDict), name) != 0) return 0;
   if (const auto values = attributes_at(object, *layout_, memory_)) {
-    return entry_of_keys(word(type + (layout_->minor == 11 ? kTypeKeys311 : kTypeKeys)), *values, name);
+    return entry_of_keys(word(type + keys_in_type(layout_->minor)), *values, name);
   }
   return entry_of(attribute_dictionary_of(object, *layout_, memory_), name);
 }

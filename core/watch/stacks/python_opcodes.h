@@ -35,7 +35,31 @@ struct PythonOpcodes {
   bool null_is_pushed_last;   ///< PUSH_NULL comes after what is called is loaded
 };
 
-/// nullptr: another version than 3.11, 3.13 and 3.14.
+/// What the numbers from `first` to `last` mean. In memory, an instruction may have the number of one of its
+/// specialised forms.
+struct PythonOpcodeRow {
+  unsigned char first, last;
+  PythonOp op;
+  unsigned char caches = 0;
+  PythonOpcode::How how = PythonOpcode::How::kSame;
+};
+
+template <std::size_t kCount>
+constexpr PythonOpcodes make_python_opcodes(const std::array<PythonOpcodeRow, kCount>& rows, unsigned comparison_shift,
+                                            bool null_is_pushed_last) {
+  PythonOpcodes opcodes{{}, comparison_shift, null_is_pushed_last};
+  for (const PythonOpcodeRow& row : rows) {
+    for (unsigned number = row.first; number <= row.last; ++number) {
+      opcodes.by_number.at(number) = {row.op, row.how, row.caches};
+    }
+  }
+  return opcodes;
+}
+
+/// One file each.
+extern const PythonOpcodes kPythonOpcodes311, kPythonOpcodes313, kPythonOpcodes314, kPythonOpcodes315;
+
+/// nullptr: another version than 3.11 and 3.13 to 3.15.
 [[nodiscard]] const PythonOpcodes* python_opcodes(unsigned minor);
 
 }  // namespace mprun

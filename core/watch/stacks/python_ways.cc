@@ -105,7 +105,7 @@ class WayFinder {
     const bool handles_end = index > 1 && instructions_[index - 1].op == kMatchException && jumps_if_false &&
                              is_time_up_(instructions_[index - 2]);
     const bool swallows = with_exceptions_ && index > 0 && instructions_[index - 1].op == kWithException;
-    if (one.op == kJump || (false_on_top && jumps_if_false)) {
+    if (one.op == kJump || one.op == kJumpNoInterrupt || (false_on_top && jumps_if_false)) {
       go_to(one.target);
     } else if (handles_end || swallows || (false_on_top && jumps_if_true)) {
       add(index + 1);

@@ -495,6 +495,17 @@ def nothing_with_a_file() -> None:
             break
 
 
+def nothing_with_a_time_in_a_handler() -> None:
+    while True:
+        try:
+            items.get_nowait()
+            break
+        except queue.Empty:
+            if time.monotonic() < 0:
+                continue
+        time.sleep(MOMENT)
+
+
 def nothing_of_the_user() -> None:
     while not future.done():
         pause()
@@ -527,7 +538,8 @@ def loops() -> None:
               holder.a_flag_of_its_own: NUMBER, a_shared_flag: SHARED, an_event_of_processes: SHARED,
               an_item_of_processes: "an item of a queue", a_name_in_a_dict: LENGTH, a_list_with_something: LENGTH}
     others = (nothing_without_an_exit, nothing_but_its_own_flag, nothing_of_an_unknown_object,
-              nothing_with_a_time, nothing_with_a_file, nothing_of_the_user, nothing_that_ends,
+              nothing_with_a_time, nothing_with_a_time_in_a_handler, nothing_with_a_file, nothing_of_the_user,
+              nothing_that_ends,
               holder.nothing_it_counts, holder.nothing_computed)
     awaited = {}
     for function in (*wanted, *others):
