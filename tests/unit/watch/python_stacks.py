@@ -496,13 +496,12 @@ def nothing_with_a_file() -> None:
 
 
 def nothing_with_a_time_in_a_handler() -> None:
-    while True:
+    while not future.done():
         try:
             items.get_nowait()
-            break
         except queue.Empty:
             if time.monotonic() < 0:
-                continue
+                return
         time.sleep(MOMENT)
 
 
