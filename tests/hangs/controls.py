@@ -28,6 +28,7 @@ from outside import Outside
 QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
 LOCKED_SECONDS = 5  # above the time within which an orphaned lock is proved
 STALL_SECONDS = 5  # the lowest limit at which those that run for so long do not count as stalls
+REQUESTS = ("event", "worker", "room", "future", "pool", "child", "server", "exit")
 OUTSIDE_SECONDS = 60  # the same for those that wait for the test, however slow this machine makes it
 
 
@@ -297,6 +298,7 @@ ALL = [
     Control("unix_client.py", outside.UnixServer),
     Control("descriptor_passed.py", outside.Recipient),
     Control("tcp_server_outside.py", outside.Client),
+    *(Control("request_lets_go_on.py", outside.Client, (how,), quiet=6) for how in REQUESTS),
     Control("zmq_server_outside.py", outside.ZeroMqClient, quiet=6),
     Control("event_from_handler.py", outside.Signaller),
     Control("event_from_handler.py", outside.Terminator),
