@@ -134,7 +134,10 @@ std::optional<Proof> PollWatch::look(Nanos now, bool busy) {
   auto proof = judge(*part, state);
   looks_.spend(now, cpu_time() - looked);
   if (!proof || !unawaited_.is_news(proof->judgement)) return std::nullopt;
-  if (!is_unawaited_part(proof->judgement)) reported_ = judged_;
+  if (!is_unawaited_part(proof->judgement)) {
+    reported_ = judged_;
+    went_on_ = now;
+  }
   proof->is_due = tree_->options().stall <= kEarlyStall;
   proof->last_moved = since;
   return proof;

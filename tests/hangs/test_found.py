@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -97,6 +98,29 @@ def test_a_lost_task_is_reported_soon_beside_a_thread(runner: Runner) -> None:
     running.stop()
 
 
+def test_a_poll_that_moves_at_once_is_reported_once(runner: Runner) -> None:
+    """Python optimises a loop after eight rounds, and it waits elsewhere from then on."""
+    program = CASES / "server_beside_lock_cycle.py"
+    running = runner.start("--on-hang", "kill", "--", MPRUN_PYTHON, program, output=False)
+    harness.wait_until(lambda: "cure:" in running.stderr, timeout=60, what="the report")
+    pid = re.search(r"^  pid (\d+): ", running.stderr, re.MULTILINE)
+    assert pid, running.stderr
+    first = runs_of_threads(pid[1])
+    harness.wait_until(
+        lambda: any(runs > first[tid] + 20 for tid, runs in runs_of_threads(pid[1]).items()),
+        timeout=60,
+        what="another twenty rounds",
+    )
+    assert running.stderr.count("mprun: stalled: ") == 1
+    running.stop()
+
+
+def runs_of_threads(pid: str) -> dict[str, int]:
+    """How often each thread of the process has run."""
+    files = Path("/proc", pid, "task").glob("*/schedstat")
+    return {file.parent.name: int(file.read_text(encoding="ascii").split()[2]) for file in files}
+
+
 PRINTS_AND_WAITS = """
 import multiprocessing
 
@@ -126,6 +150,7 @@ SOON = {
     "queue_polled_without_producer.py": "pipe-never-closed",
     "alive_before_get.py": "queue-not-drained",
     "heartbeat_beside_lock_cycle.py": "lock-cycle",
+    "server_beside_lock_cycle.py": "lock-cycle",
     "elapsed_shown_until_child_ends.py": "queue-not-drained",
     "xargs_reads_fifo.sh": "input-never-closed",
     "go_pipe_not_read.go": "queue-not-drained",
