@@ -26,7 +26,7 @@ BLOCKS_HERE = "blocks here"
 STALL_SECONDS = 3  # for runs whose hang shows only by waiting
 
 # Of other Pythons mprun does not read what a loop does between two waits.
-READS_LOOPS = sys.version_info[:2] in {(3, 11), (3, 13), (3, 14), (3, 15)} and not sysconfig.get_config_var("Py_GIL_DISABLED")
+READS_LOOPS = (3, 11) <= sys.version_info[:2] <= (3, 15) and not sysconfig.get_config_var("Py_GIL_DISABLED")
 NO_LOOPS = "what its loop asks is not read in this Python"
 
 

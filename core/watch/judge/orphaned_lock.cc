@@ -16,8 +16,8 @@ bool is_in_glibc(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const Mapping* code = find_mapping(snapshot->maps(thread.pid), thread.call.program_counter);
   if (code == nullptr || !code->executable) return false;
   const std::string_view name = std::string_view(code->path).substr(code->path.rfind('/') + 1);
-  constexpr std::array<std::string_view, 4> kNames{"libc.so.6", "libc-2.", "libpthread.so.0", "libpthread-2."};
-  return std::any_of(kNames.begin(), kNames.end(),
+  constexpr std::array<std::string_view, 4> kOfGlibc{"libc.so.6", "libc-2.", "libpthread.so.0", "libpthread-2."};
+  return std::any_of(kOfGlibc.begin(), kOfGlibc.end(),
                      [name](std::string_view known) { return name.rfind(known, 0) == 0; });
 }
 

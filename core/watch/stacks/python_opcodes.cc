@@ -6,6 +6,8 @@ const PythonOpcodes* python_opcodes(unsigned minor) {
   switch (minor) {
     case 11:
       return &kPythonOpcodes311;
+    case 12:
+      return &kPythonOpcodes312;
     case 13:
       return &kPythonOpcodes313;
     case 14:

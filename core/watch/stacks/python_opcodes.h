@@ -57,9 +57,10 @@ constexpr PythonOpcodes make_python_opcodes(const std::array<PythonOpcodeRow, kC
 }
 
 /// One file each.
-extern const PythonOpcodes kPythonOpcodes311, kPythonOpcodes313, kPythonOpcodes314, kPythonOpcodes315;
+extern const PythonOpcodes kPythonOpcodes311, kPythonOpcodes312, kPythonOpcodes313, kPythonOpcodes314,
+    kPythonOpcodes315;
 
-/// nullptr: another version than 3.11 and 3.13 to 3.15.
+/// nullptr: another version than 3.11 to 3.15.
 [[nodiscard]] const PythonOpcodes* python_opcodes(unsigned minor);
 
 }  // namespace mprun
