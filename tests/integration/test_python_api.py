@@ -220,6 +220,15 @@ def test_large_arrays_are_in_tensor_files(own_folder: Path) -> None:
     assert list((own_folder / "out/tensors").glob("*.safetensors"))
 
 
+def test_large_arrays_of_dtypes_that_tensor_files_lack() -> None:
+    """Another byte order, and what .safetensors files cannot hold, of several dtypes in one job."""
+    arrays = [numpy.arange(20_000).astype(dtype) for dtype in (">f4", ">i8", "c8", "g", "U8", "S8", "M8[s]")]
+    arrays.append(numpy.array([(1, 2.5)] * 20_000, dtype=[("whole", "i4"), ("half", "f8")]))
+    results = api.map(lambda number: arrays[number], range(len(arrays)), processes=1)
+    for array, result in zip(arrays, results, strict=True):
+        assert result.dtype == array.dtype and numpy.array_equal(result, array), array.dtype
+
+
 def test_torch_tensors() -> None:
     torch = pytest.importorskip("torch")
     results = api.map(

@@ -15,6 +15,7 @@ import sys
 from typing import Any, Callable
 
 from mprun.pickling import dumps, is_plain
+from mprun.tensors import SAFETENSORS_DTYPES
 from mprun.user_code import user_traceback
 
 #: Buffers begin at multiples of this, as arrays want it.
@@ -135,13 +136,16 @@ def encode(value: Any) -> Any:
 
 
 def array_of(buffer: pickle.PickleBuffer) -> Any:
-    """The buffer as the array it belongs to, in C order, so that the tensor file of the run has its dtype and shape."""
+    """The buffer as the array it belongs to, in C order, so that the tensor file of the run has its dtype and shape. As
+    bytes if either kind of tensor file lacks the dtype, or would have it in another byte order than the pickle says."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return buffer.raw()
     try:
         array = numpy.asarray(memoryview(buffer))
     except (TypeError, ValueError):
+        return buffer.raw()
+    if array.dtype.str not in SAFETENSORS_DTYPES:
         return buffer.raw()
     return array if array.flags.c_contiguous else array.T
 
