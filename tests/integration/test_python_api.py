@@ -855,6 +855,29 @@ def test_a_forked_child_holds_no_pipe(own_folder: Path) -> None:
         os.waitpid(child, 0)
 
 
+def test_a_forked_child_ends_without_its_parents_executor(own_folder: Path) -> None:
+    """It neither waits for that mprun when it exits, nor may it give it a task; one of its own works."""
+
+    def child() -> None:
+        with pytest.raises(api.JobError, match="another process, make one in this process"):
+            executor.submit(square, 3)
+        executor.shutdown()
+        with api.Executor(1) as own:
+            assert own.submit(square, 4).result(LIMIT) == 16
+
+    with api.Executor(1) as executor:
+        executor.submit(square, 1).result(LIMIT)
+        later = executor.submit(wait_for_file, "gate")
+        process = multiprocessing.get_context("fork").Process(target=child)
+        process.start()
+        process.join(LIMIT / 4)
+        process.kill()
+        mark("gate")
+        assert later.result(LIMIT) == "gate"
+    process.join(LIMIT)
+    assert process.exitcode == 0
+
+
 # --- joblib ----------------------------------------------------------------------------------------
 
 

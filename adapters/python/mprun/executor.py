@@ -212,4 +212,14 @@ def _finish() -> None:
         session.close(wait=True, cancel=False)
 
 
+def _disown() -> None:
+    """Context: child after fork. The threads of the sessions are its parent's, and may have held their locks."""
+    for session in list(_sessions):
+        session.changed = threading.Condition()
+        session.feeder = session.pipe = None
+        session.error = errors.JobError("it belongs to another process, make one in this process")
+    _sessions.clear()
+
+
 threading._register_atexit(_finish)  # type: ignore[attr-defined]
+os.register_at_fork(after_in_child=_disown)
