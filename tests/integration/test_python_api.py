@@ -97,6 +97,15 @@ class ExitsWhenLoaded:
         return sys.exit, (1,)
 
 
+class ErrorThatExitsWhenLoaded(ExitsWhenLoaded, Exception):
+    pass
+
+
+class ExitsWhenShown(Exception):
+    def __str__(self) -> str:
+        sys.exit(1)
+
+
 class FailsWhenLoaded:
     def __reduce__(self) -> Any:
         return int, ("no number",)
@@ -121,6 +130,10 @@ def fail_at_three(x: int) -> int:
     if x == 3:
         raise Odd(7, "three")
     return x
+
+
+def throw(kind: type[BaseException]) -> None:
+    raise kind
 
 
 def mark(name: str, text: str = "") -> None:
@@ -692,6 +705,16 @@ def test_a_result_whose_unpickling_exits(executor: Any) -> None:
     """It costs its own future, and not the thread that reads results."""
     assert isinstance(executor.submit(ExitsWhenLoaded).exception(LIMIT), SystemExit)
     assert executor.submit(square, 2).result(LIMIT) == 4
+
+
+def test_an_exception_that_exits() -> None:
+    """One that exits when it is loaded, or when it is asked for its message, costs its own future only."""
+    with api.Executor(1) as executor:
+        worker = executor.submit(os.getpid).result(LIMIT)
+        assert isinstance(executor.submit(throw, ExitsWhenShown).exception(LIMIT), ExitsWhenShown)
+        remade = executor.submit(throw, ErrorThatExitsWhenLoaded).exception(LIMIT)
+        assert isinstance(remade, ErrorThatExitsWhenLoaded)
+        assert executor.submit(os.getpid).result(LIMIT) == worker
 
 
 def test_a_submit_that_shutdown_overtakes(own_folder: Path) -> None:

@@ -90,7 +90,7 @@ def of_result(result: dict[str, Any], run_dir: str, kept: str = "") -> BaseExcep
                 raised, trace = pickle.load(file)
             raised.__cause__ = as_cause(trace)
             return raised
-        except Exception:  # it can be pickled, but not made again
+        except BaseException:  # it can be pickled, but not made again; it may even exit
             pass
     if trace is None and kind in _BY_KIND:
         found = _BY_KIND[kind](message, kind, error.get("log") or "")

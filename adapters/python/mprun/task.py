@@ -79,7 +79,7 @@ def describe(error: BaseException) -> bytes:
     name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
     try:
         message = str(error)
-    except Exception as second:
+    except BaseException as second:  # SystemExit, too: the worker goes on
         message = f"(the exception's message raised {type(second).__name__})"
     if isinstance(error, (TaskValueError, TensorError)):
         return json.dumps({"type": "TypeError", "message": message[:LONGEST_TEXT], "traceback": None}).encode()
