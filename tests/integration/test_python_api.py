@@ -8,6 +8,7 @@ import functools
 import gc
 import importlib.util
 import json
+import math
 import multiprocessing
 import os
 import pickle
@@ -202,6 +203,14 @@ def test_map_runs_setup(start_method: str) -> None:
     )  # fmt: skip
     assert made == [None] * 4
     assert (harness.marks(Path("setup")), harness.marks(Path("worker_setup"))) == ([""], [""])
+
+
+def test_numbers_come_back_as_they_were() -> None:
+    """Also large ones: one that is more than a float can be, and one with more digits than Python writes."""
+    numbers = [0, -(2**63), 2**64, 10**600, math.factorial(3000), -0.0, 5e-324, 1.7976931348623157e308]
+    results = api.map(lambda number: numbers[number], range(len(numbers)), processes=1)
+    assert results == numbers and math.copysign(1, results[5]) == -1
+    assert api.map(lambda number: -number, numbers, processes=1) == [-number for number in numbers]
 
 
 def test_arrays_both_ways(start_method: str) -> None:

@@ -20,6 +20,8 @@ PROTOCOL = 5
 SMALLEST_BUFFER = 64 * 1024
 #: As many tensors as one task may return; see tensor_files.py.
 MOST_BUFFERS = 1000
+#: Larger whole numbers are pickled: mprun refuses JSON with one that no float can hold, and Python limits the digits.
+MOST_BITS = 1000
 
 
 def load_cloudpickle() -> Any:
@@ -128,4 +130,6 @@ def dumps_by_value(value: Any, buffers: list[pickle.PickleBuffer] | None, error:
 def is_plain(value: Any) -> bool:
     """Whether the value is the same after a way through JSON, and no string: None, a truth value, a number."""
     kind = type(value)
-    return value is None or kind is bool or kind is int or (kind is float and math.isfinite(value))
+    if kind is int:
+        return bool(value.bit_length() <= MOST_BITS)
+    return value is None or kind is bool or (kind is float and math.isfinite(value))
