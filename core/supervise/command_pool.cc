@@ -92,6 +92,11 @@ void CommandPool::signal(int number, int signal_number) {
 void CommandPool::assign(int number, const std::vector<HandedTask>& tasks) {
   const HandedTask& handed = tasks.front();
   Slot& slot = at(number);
+  if (handed.has_no_input) {  // the supervisor knows why
+    slot.start = wall_now();
+    plan_.loop->at(0, [this, number] { listener_->on_result(number, {true, at(number).start, 0, "null", {}}); });
+    return;
+  }
   if (is_rank() && attempt_.begin(handed.task.attempt)) listener_->on_attempt();
   SpawnPlan spawn;
   spawn.argv = is_rank() ? argv_ : fill_command(argv_, handed.input, handed.task.task, number);

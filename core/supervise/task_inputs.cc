@@ -15,7 +15,9 @@ std::vector<HandedTask> TaskInputs::hand_out(int slot, const std::vector<TaskAtt
   for (const TaskAttempt& task : tasks) queue.push_back({task, take(task.task)});
   std::vector<HandedTask> handed;
   handed.reserve(tasks.size());
-  for (std::size_t i = before; i < queue.size(); ++i) handed.push_back({queue[i].task, queue[i].input});
+  for (std::size_t i = before; i < queue.size(); ++i) {
+    handed.push_back({queue[i].task, queue[i].input, fault_of(queue[i].task.task) != nullptr});
+  }
   return handed;
 }
 

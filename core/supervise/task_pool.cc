@@ -85,7 +85,8 @@ void TaskPool::assign(int number, const std::vector<HandedTask>& tasks) {
     sender.begin_frame(MPRUN_TASKS);
     append_bytes(&out, mprun_tasks{slot.next_position, static_cast<std::uint32_t>(end - begin)});
     for (std::size_t i = begin; i < end; ++i) {
-      append_bytes(&out, mprun_task{tasks[i].task.task, static_cast<std::uint32_t>(tasks[i].task.attempt), 0});
+      const TaskAttempt& task = tasks[i].task;
+      append_bytes(&out, mprun_task{task.task, static_cast<std::uint32_t>(task.attempt), tasks[i].has_no_input});
     }
     for (std::size_t i = begin; i < end; ++i) {
       out += i == begin ? '[' : ',';

@@ -20,7 +20,8 @@ namespace mprun {
 /// One task on its way to a worker.
 struct HandedTask {
   TaskAttempt task;
-  std::string_view input;  ///< JSON text
+  std::string_view input;     ///< JSON text
+  bool has_no_input = false;  ///< it could not be read: nothing runs, and the task fails
 };
 
 /// The outcome of the oldest task in flight of a slot.

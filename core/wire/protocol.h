@@ -49,7 +49,7 @@ struct mprun_tasks {
 struct mprun_task {
   uint64_t task;
   uint32_t attempt;
-  uint32_t reserved;
+  uint32_t has_no_input; /* 1: it could not be read; the task fails, and nothing is called */
 };
 
 struct mprun_result {

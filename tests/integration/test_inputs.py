@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -89,6 +90,23 @@ def test_glob(run_job: RunCommand, tmp_path: Path) -> None:
     run = run_job(folder / "job.json").check()
     names = ["B.txt", "a.txt", "b.txt", "\u00e4.txt"]
     assert run.values() == [str(folder / "data" / name) for name in names]
+
+
+@pytest.mark.parametrize("job", ["function", "command"])
+def test_nothing_runs_for_a_line_that_is_no_json(run_job: RunCommand, tmp_path: Path, job: str) -> None:
+    """From a pipe, whose lines are not known before the launch: the task fails, and neither function nor command runs."""
+    (tmp_path / "job.py").write_text("def run(value):\n    open(f'ran-{value}', 'w').close()\n    return value\n")
+    how = {"script": "job.py:run"} if job == "function" else {"command": ["touch", "ran-{}"]}
+    spec = {**how, "inputs": {"jsonl": "-"}, "processes": 1, "working_directory": str(tmp_path)}
+    (tmp_path / "job.json").write_text(json.dumps(spec))
+    ours, theirs = os.pipe()
+    os.write(theirs, b"1\n{half\n3\n")
+    os.close(theirs)
+    run = run_job(tmp_path / "job.json", stdin=ours).check(1)
+    assert [line["status"] for line in run.results()] == ["ok", "failed", "ok"]
+    error = run.results()[1]["error"]
+    assert error["type"] == "InputError" and "standard input:2:2: not JSON" in error["message"]
+    assert sorted(path.name for path in tmp_path.glob("ran-*")) == ["ran-1", "ran-3"]
 
 
 @pytest.fixture

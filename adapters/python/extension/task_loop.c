@@ -166,7 +166,11 @@ static int run_task(struct task_loop* loop, const struct mprun_task* task, uint3
     ok = done != NULL;
     Py_XDECREF(done);
   }
-  if (ok) value = call_function(loop, input);
+  if (ok && task->has_no_input) {
+    PyErr_SetString(PyExc_ValueError, "the input could not be read"); /* mprun knows why */
+  } else if (ok) {
+    value = call_function(loop, input);
+  }
   if (is_copy) _exit(0);
   ok = value != NULL && append_value(loop, value, task, input, &result.tensors) == 0;
   Py_XDECREF(value); /* may run the value's finaliser: still this task's time */
