@@ -242,6 +242,15 @@ def test_large_arrays_are_in_tensor_files(own_folder: Path) -> None:
     assert list((own_folder / "out/tensors").glob("*.safetensors"))
 
 
+def test_large_arrays_that_are_padded(own_folder: Path) -> None:
+    """The run directory has them as one tensor, and the caller gets what the tasks returned."""
+    out = {"dir": str(own_folder / "out"), "pad": {"result": {"shape": [3, 20_000], "fill": 0}}}
+    sizes = [10_000, 20_000, 15_000]
+    results = api.map(lambda n: numpy.full((2, n), n, "f8"), sizes, processes=1, output=out)
+    assert all(numpy.array_equal(result, numpy.full((2, n), n)) for n, result in zip(sizes, results, strict=True))
+    assert numpy.load(own_folder / "out/tensors/result.npy").shape == (3, 3, 20_000)
+
+
 def test_large_arrays_of_dtypes_that_tensor_files_lack() -> None:
     """Another byte order, and what .safetensors files cannot hold, of several dtypes in one job."""
     arrays = [numpy.arange(20_000).astype(dtype) for dtype in (">f4", ">i8", "c8", "g", "U8", "S8", "M8[s]")]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import struct
@@ -37,6 +38,8 @@ class TensorReader:
         """The bytes of one tensor, in memory that may be written to and changes no file: {"tensor": FILE, "row": N} or
         {"tensor": FILE, "name": NAME}."""
         path = os.path.join(self.run_dir, reference["tensor"])
+        if "shape" in reference:
+            return self.padded(path, reference)
         with open(path, "rb", buffering=0) as file:
             if "row" in reference:
                 begin = self.header_bytes(path, file.fileno()) + reference["row"] * size
@@ -51,6 +54,19 @@ class TensorReader:
         if len(data) != size:
             raise EOFError(f"{path} ends before the tensor does")
         return data
+
+    def padded(self, path: str, reference: dict[str, Any]) -> bytearray:
+        """The bytes of a tensor that stands at the beginning of a larger row."""
+        from numpy import frombuffer
+        from numpy.lib import format as npy
+
+        with open(path, "rb") as file:
+            npy.read_magic(file)
+            shape, _, dtype = npy.read_array_header_1_0(file)  # how many rows it has is not known yet
+            size = math.prod(shape[1:]) * dtype.itemsize
+            row = os.pread(file.fileno(), size, file.tell() + reference["row"] * size)
+        found = frombuffer(row, dtype).reshape(shape[1:])
+        return bytearray(found[tuple(slice(length) for length in reference["shape"])].tobytes())
 
     def restore(self, value: Any) -> Any:
         """A task's value with numpy arrays in the place of references, torch tensors for dtypes numpy does not have."""
