@@ -283,6 +283,15 @@ def test_exceptions_in_the_place_of_results() -> None:
     assert results[:3] + results[4:] == [0, 1, 2, 4] and isinstance(results[3], Odd)
 
 
+def test_exceptions_in_the_place_of_what_was_not_run() -> None:
+    """A job that stops early gives no result for a task that it has not run."""
+    for inputs in (range(3, 200), iter(range(3, 200))):
+        results = api.map(fail_at_three, inputs, processes=1, return_exceptions=True, max_failures=1, chunk_size=1)
+        assert isinstance(results[0], Odd) and None not in results
+        assert any(isinstance(result, concurrent.futures.CancelledError) for result in results)
+        assert len(results) == 197 or not isinstance(inputs, range)
+
+
 def test_exceptions_that_pickle_cannot_carry() -> None:
     def work(kind: str) -> None:
         if kind == "unloadable":

@@ -32,15 +32,19 @@ def map(
     more come back from files that are mapped, and go there likewise. Other keywords are fields of a job's spec.
 
     The first task that fails stops the others; its exception is raised, with the traceback of the worker as __cause__.
-    With `return_exceptions` all tasks run, and exceptions stand in the place of results. Raises SpecError for fields
-    that mprun refuses, JobError if mprun ended early, and what pickle raises.
+    With `return_exceptions` all tasks run, and exceptions stand in the place of results; CancelledError in that of a
+    task that was not run, because the job was to stop early (max_failures). Raises SpecError for fields that mprun
+    refuses, JobError if mprun ended early, and what pickle raises.
     """
     results: list[Any] = []
     failed: dict[int, BaseException] = {}
 
+    def fill(size: int) -> None:
+        while len(results) < size:
+            results.append(CancelledError("the job stopped before this task was run"))
+
     def on_end(task: int, value: Any, error: BaseException | None, _: float) -> None:
-        while len(results) <= task:
-            results.append(None)
+        fill(task + 1)
         results[task] = value if error is None else error
         if error is not None:
             failed[task] = error
@@ -71,6 +75,8 @@ def map(
         raise failed[min(failed, key=lambda task: (isinstance(failed[task], CancelledError), task))]
     if pipe.error is not None and not (pipe.sent == 0 and "the inputs are empty" in str(pipe.error)):
         raise pipe.error
+    if failed:
+        fill(len(inputs) if hasattr(inputs, "__len__") else pipe.sent)
     return results
 
 
