@@ -146,7 +146,12 @@ Result<Document> parse_document(std::string name, std::string base_dir, std::str
   const CountingIterator first(text.data(), &consumed);
   const CountingIterator last(text.data() + text.size(), &consumed);
   Builder builder(text, consumed);
-  if (!Json::sax_parse(first, last, &builder)) {
+  bool parsed = Json::sax_parse(first, last, &builder);
+  if (std::optional<SyntaxFault> nul = parsed ? find_nul(text) : std::nullopt) {
+    builder.fault = *std::move(nul);
+    parsed = false;
+  }
+  if (!parsed) {
     const TextPosition at = position_in(text, builder.fault.offset);
     std::string message = name + ":" + std::to_string(at.line) + ":";
     if (builder.duplicate_key) return usage_error(message + " " + builder.fault.cause);

@@ -37,6 +37,8 @@ std::string known_mistake(std::string_view text, std::size_t offset) {
   const char c = rest.empty() ? '\0' : rest.front();
   if (c == '\'') return "text must stand in double quotes";
   if (c == '#' || c == '/') return "JSON has no comments";
+  const std::string_view mark = rest.substr(0, 2);
+  if (mark == "\xFF\xFE" || mark == "\xFE\xFF") return "the text is in UTF-16; save it in UTF-8";
   if (c == '}' || c == ']') {
     const std::size_t before = text.substr(0, offset).find_last_not_of(kSpace);
     if (before != std::string_view::npos && text[before] == ',') {
@@ -53,6 +55,9 @@ std::string known_mistake(std::string_view text, std::size_t offset) {
   return {};
 }
 
+// What the json module of every Python reads, which by default stops at a depth of 1,000 calls.
+constexpr int kMostLevels = 900;
+
 class Checker final : public nlohmann::json_sax<Json> {
  public:
   explicit Checker(std::string_view text) : text_(text) {}
@@ -63,11 +68,11 @@ class Checker final : public nlohmann::json_sax<Json> {
   bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
   bool string(string_t& /*value*/) override { return true; }
   bool binary(binary_t& /*value*/) override { return true; }
-  bool start_object(std::size_t /*size*/) override { return true; }
+  bool start_object(std::size_t /*size*/) override { return open(); }
   bool key(string_t& /*value*/) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t /*size*/) override { return true; }
-  bool end_array() override { return true; }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t /*size*/) override { return open(); }
+  bool end_array() override { return close(); }
   bool parse_error(std::size_t position, const std::string& last_token,
                    const nlohmann::detail::exception& error) override {
     fault = explain_fault(text_, position, last_token, error);
@@ -77,7 +82,18 @@ class Checker final : public nlohmann::json_sax<Json> {
   std::optional<SyntaxFault> fault;
 
  private:
+  bool open() {
+    if (++depth_ <= kMostLevels) return true;
+    fault = SyntaxFault{0, "nested more than " + std::to_string(kMostLevels) + " levels deep"};
+    return false;
+  }
+  bool close() {
+    --depth_;
+    return true;
+  }
+
   std::string_view text_;
+  int depth_ = 0;
 };
 
 }  // namespace
@@ -93,6 +109,8 @@ SyntaxFault explain_fault(std::string_view text, std::size_t bytes_read, const s
     fault.cause = "the number " + last_token.substr(0, 40) + " is too large";
     return fault;
   }
+  const bool ends = what.find("end of input") != std::string_view::npos;
+  if (std::optional<SyntaxFault> nul = ends ? find_nul(text) : std::nullopt) return *std::move(nul);
   const bool beyond_end = bytes_read > text.size();
   fault.cause = std::string(after(what, " - "));
   fault.cause.resize(std::min(fault.cause.find("; last read"), fault.cause.size()));
@@ -113,9 +131,15 @@ SyntaxFault explain_fault(std::string_view text, std::size_t bytes_read, const s
   return fault;
 }
 
+std::optional<SyntaxFault> find_nul(std::string_view text) {
+  const std::size_t at = text.find('\0');
+  if (at == std::string_view::npos) return std::nullopt;
+  return SyntaxFault{at, "a byte of 0, which no JSON text has"};
+}
+
 std::optional<SyntaxFault> check_json(std::string_view text) {
   Checker checker(text);
-  if (Json::sax_parse(text.begin(), text.end(), &checker)) return std::nullopt;
+  if (Json::sax_parse(text.begin(), text.end(), &checker)) return find_nul(text);
   return checker.fault;
 }
 

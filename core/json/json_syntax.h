@@ -20,6 +20,9 @@ struct SyntaxFault {
 [[nodiscard]] SyntaxFault explain_fault(std::string_view text, std::size_t bytes_read, const std::string& last_token,
                                         const std::exception& error);
 
+/// The first byte of 0, which for nlohmann's parser is the end of a text, whatever follows; nullopt if there is none.
+[[nodiscard]] std::optional<SyntaxFault> find_nul(std::string_view text);
+
 /// Checks one JSON text without building a value; nullopt if it is good.
 [[nodiscard]] std::optional<SyntaxFault> check_json(std::string_view text);
 

@@ -200,8 +200,14 @@ TEST_F(JobInputs, JsonlIsCheckedLineByLine) {
   EXPECT_THAT(refusal(JsonlInput{write("half", "1\n\n{\"a\": [1,\n")}), HasSubstr("half:3:10: not JSON: half a JSON"));
   EXPECT_THAT(refusal(JsonlInput{write("nan", "1\nNaN\n")}), HasSubstr("nan:2:1: not JSON: JSON has no NaN"));
   EXPECT_THAT(refusal(JsonlInput{write("two", "1 2\n")}), HasSubstr("two:1:3: not JSON"));
-  EXPECT_EQ(refusal(JsonlInput{write("deep", std::string(100'000, '[') + std::string(100'000, ']') + "\n")}),
-            "accepted");
+  const std::string nul(1, '\0');
+  EXPECT_THAT(refusal(JsonlInput{write("nul", "1\n2" + nul + "x\n")}), HasSubstr("nul:2:2: not JSON: a byte of 0"));
+  EXPECT_THAT(refusal(JsonlInput{write("cut", "1\n[2, " + nul + nul)}), HasSubstr("cut:2:5: not JSON: a byte of 0"));
+  const auto nested = [](std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']') + "\n"; };
+  EXPECT_EQ(refusal(JsonlInput{write("deep", nested(900))}), "accepted");
+  EXPECT_THAT(refusal(JsonlInput{write("deeper", "1\n" + nested(901))}),
+              HasSubstr("deeper:2:1: not JSON: nested more than 900 levels deep"));
+  EXPECT_THAT(refusal(JsonlInput{write("deepest", nested(100'000))}), HasSubstr("more than 900 levels"));
 }
 
 TEST_F(JobInputs, APipeWaitsAndABadLineOnItIsOneBadInput) {

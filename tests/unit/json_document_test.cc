@@ -82,6 +82,19 @@ TEST(DocumentText, NamesCommonMistakes) {
   EXPECT_THAT(refusal("{} {}"), HasSubstr("job.json:1:4: "));
 }
 
+TEST(DocumentText, RefusesWhatFollowsAByteOfZero) {
+  const std::string nul(1, '\0');
+  EXPECT_THAT(refusal("{\"a\": 1}" + nul), StartsWith("job.json:1:9: not a JSON text mprun can take: a byte of 0"));
+  EXPECT_THAT(refusal("{\"a\": 1}\n" + nul + "{\"b\": 2}"), StartsWith("job.json:2:1: "));
+  EXPECT_THAT(refusal("{\"a\": " + nul + "1}"), StartsWith("job.json:1:7: "));
+  EXPECT_THAT(refusal("{\"a\": " + nul + "1}"), HasSubstr("a byte of 0"));
+}
+
+TEST(DocumentText, NamesUtf16) {  // as a redirection of PowerShell writes it
+  EXPECT_THAT(refusal(std::string("\xFF\xFE{\0}\0", 6)), HasSubstr("the text is in UTF-16; save it in UTF-8"));
+  EXPECT_THAT(refusal(std::string("\xFE\xFF\0{\0}", 6)), HasSubstr("the text is in UTF-16; save it in UTF-8"));
+}
+
 TEST(DocumentText, RefusesNumbersThatDoNotFit) {
   EXPECT_THAT(refusal("{\"seed\": 1e400}"), HasSubstr("the number 1e400 is too large"));
   EXPECT_THAT(refusal("{\n\"seed\": 99999999999999999999}"), StartsWith("job.json:2:9: "));
