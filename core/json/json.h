@@ -14,4 +14,8 @@ namespace mprun {
 /// The value of a JSON text; `is_discarded()` if the text is invalid.
 [[nodiscard]] Json parse_json(std::string_view text);
 
+/// The same of a text in which bytes that are not UTF-8 may stand as halves of surrogate pairs, as Python and
+/// append_json_string() write them; these become U+FFFD.
+[[nodiscard]] Json parse_escaped_json(std::string_view text);
+
 }  // namespace mprun

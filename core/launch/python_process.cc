@@ -137,7 +137,7 @@ std::string explain_spawn_failure(const LaunchPlan& plan, const SpawnFailure& fa
 }
 
 std::string explain_start_failure(std::string_view payload) {
-  const Json body = parse_json(payload);
+  const Json body = parse_escaped_json(payload);
   if (!body.is_object()) return "a worker could not start, and did not say why";
   std::string text = text_in(body, "message", "a worker could not start");
   if (const std::string traceback = text_in(body, "traceback", ""); !traceback.empty()) {

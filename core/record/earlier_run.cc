@@ -29,19 +29,6 @@ constexpr std::int64_t kLatestSecond = INT64_MAX / kNanosPerSecond - 1;  // sinc
 constexpr int kMostSessions = 100'000'000;
 constexpr double kMostSeconds = 1e9;  // of one session
 
-/// Python writes a byte of a file name that is not UTF-8 as half of a surrogate pair, which the JSON parser refuses.
-/// All of them are replaced: what we look for has none.
-std::string without_surrogates(std::string_view line) {
-  constexpr char kEscape = '\\';
-  constexpr std::size_t kDigits = 4;
-  std::string text(line);
-  for (std::size_t at = text.find(kEscape); at != text.npos; at = text.find(kEscape, at + 2)) {
-    const bool surrogate = text[at + 1] == 'u' && (text[at + 2] | 0x20) == 'd' && text[at + 3] >= '8';
-    if (surrogate) text.replace(at + 2, kDigits, "fffd");
-  }
-  return text;
-}
-
 void drop(EarlierResults* results, std::uint64_t begin, std::uint64_t end) {
   if (!results->dropped.empty() && results->dropped.back().second == begin) {
     results->dropped.back().second = end;
@@ -132,7 +119,7 @@ void replay_line(const Json& line, const std::function<void(const JobEvent&)>& r
 std::optional<Json> tensors_of(std::string_view line, const ResultLine& result) {
   constexpr std::string_view kTensors = R"(,"tensors":[{"name":)";
   if (result.payload.find(kTensors) == std::string_view::npos) return Json();
-  const Json whole = parse_json(without_surrogates(line));
+  const Json whole = parse_escaped_json(line);
   if (!whole.is_object()) return std::nullopt;
   return whole.value("tensors", Json());  // or it is within the value
 }

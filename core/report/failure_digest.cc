@@ -47,7 +47,7 @@ constexpr std::string_view kOtherTypes = "other errors";
 }  // namespace
 
 FailureText read_failure(std::string_view error) {
-  const Json object = parse_json(error);
+  const Json object = parse_escaped_json(error);
   if (!object.is_object()) return {"Error", one_line(error), ""};
   FailureText text{one_line(text_member(object, "type")), one_line(text_member(object, "message")),
                    innermost(text_member(object, "traceback"))};
@@ -56,7 +56,7 @@ FailureText read_failure(std::string_view error) {
 }
 
 std::string traceback_of(std::string_view error) {
-  const Json object = parse_json(error);
+  const Json object = parse_escaped_json(error);
   if (!object.is_object()) return std::string(error);
   for (const char* key : {"traceback", "log", "stderr"}) {
     std::string text = text_member(object, key);

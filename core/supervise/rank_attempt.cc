@@ -29,7 +29,7 @@ std::string text_of(const Json& object, const char* key) {
 }  // namespace
 
 std::optional<RankError> parse_error_file(std::string_view text) {
-  const Json error = parse_json(text);
+  const Json error = parse_escaped_json(text);
   if (!error.is_object() || !error.contains("message")) return std::nullopt;
   const Json& message = error["message"];
   RankError found{message.is_object() ? text_of(message, "message") : text_of(error, "message"), ""};

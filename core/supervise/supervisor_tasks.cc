@@ -11,7 +11,7 @@ namespace {
 
 // The traceback of an error, or the end of the log, from the next line on; empty if there is neither.
 std::string last_words(std::string_view error_json) {
-  const Json error = parse_json(error_json);
+  const Json error = parse_escaped_json(error_json);
   if (!error.is_object()) return "";
   for (const char* key : {"traceback", "log", "stderr"}) {
     if (!error.contains(key) || !error[key].is_string()) continue;
@@ -218,7 +218,7 @@ void Supervisor::retry_task(const action::RetryTask& wanted, Ending* ending) {
   std::string reason = cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted.slot, wanted.cause, *ending));
   const TaskReport* report = ending->report;
   if (wanted.cause == Cause::kNone && report != nullptr) {
-    const Json error = parse_json(report->payload);
+    const Json error = parse_escaped_json(report->payload);
     if (error.is_object()) reason = error.value("type", "") + ": " + error.value("message", "");
   }
   if (wanted.cause == Cause::kDeath) {

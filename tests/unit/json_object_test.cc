@@ -31,5 +31,15 @@ TEST(JsonObject, KeepsBytesThatAreNotUtf8) {
   EXPECT_EQ(JsonObject().bytes("\xFF", "\xFE").text(), R"({"\udcff":"\udcfe"})");
 }
 
+TEST(JsonObject, IsReadAgainWithBytesThatAreNotUtf8) {
+  const std::string bytes = "\xFF\\\xF0\x9F\x98\x80";
+  EXPECT_EQ(parse_escaped_json(JsonObject().bytes("a", bytes).text()), Json({{"a", "\uFFFD\\\U0001F600"}}));
+  EXPECT_EQ(parse_escaped_json(R"(["\udcff", "\ud83d\ude00", "\ud83d", "\ud83dx\uDE00", "\\udcff"])"),
+            Json::array({"\uFFFD", "\U0001F600", "\uFFFD", "\uFFFDx\uFFFD", "\\udcff"}));
+  for (const char* text : {"[\"\\udcff\"", "\\", "\\u", "\\ud", "\"\\udc8", "\"\\ud83d\\"}) {
+    EXPECT_TRUE(parse_escaped_json(text).is_discarded()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace mprun
