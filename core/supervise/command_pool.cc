@@ -34,6 +34,11 @@ void replace_all(std::string* text, std::string_view what, std::string_view with
   }
 }
 
+// The kernel would take what stands before it as the whole argument.
+bool holds_nul(const std::vector<std::string>& argv) {
+  return std::any_of(argv.begin(), argv.end(), [](const std::string& word) { return word.find('\0') != word.npos; });
+}
+
 std::string read_range(int fd, std::int64_t begin, std::int64_t end) {
   std::string text(static_cast<std::size_t>(std::min(end - begin, kMostQuoted)), '\0');
   const ssize_t n = pread_all(fd, text.data(), text.size(), static_cast<std::uint64_t>(begin));
@@ -118,6 +123,10 @@ void CommandPool::assign(int number, const std::vector<HandedTask>& tasks) {
   slot.err_begin = size_of(slot.err.get());
   slot.start = wall_now();
   slot.began = monotonic_now();
+  if (holds_nul(spawn.argv)) {
+    spawn_failed(number, program, "the input has a byte of 0, which no argument may have");
+    return;
+  }
   SpawnFailure failure{"exec", not_executable ? EACCES : ENOENT};
   const pid_t pid = spawn.file.empty() ? -1 : spawn_process(spawn, &failure);
   if (pid > 0) {
@@ -126,13 +135,12 @@ void CommandPool::assign(int number, const std::vector<HandedTask>& tasks) {
     listener_->on_process_started(number, pid);
     return;
   }
-  spawn_failed(number, program, failure);
+  const std::string stage = std::strcmp(failure.stage, "exec") == 0 ? "" : failure.stage + std::string(": ");
+  spawn_failed(number, program, stage + std::strerror(failure.error_number));
 }
 
-void CommandPool::spawn_failed(int number, const std::string& program, const SpawnFailure& failure) {
-  std::string message = "cannot execute " + program + ": ";
-  if (std::strcmp(failure.stage, "exec") != 0) message += std::string(failure.stage) + ": ";
-  message += std::strerror(failure.error_number);
+void CommandPool::spawn_failed(int number, const std::string& program, const std::string& why) {
+  const std::string message = "cannot execute " + program + ": " + why;
   plan_.loop->at(0, [this, number, text = task_error("SpawnFailed", message).text()] {
     listener_->on_result(number, {true, at(number).start, 0, text, {kExitNotFound, 0}});
   });

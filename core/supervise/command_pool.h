@@ -36,7 +36,7 @@ class CommandPool : public WorkerPool {
     std::int64_t out_begin = 0, err_begin = 0;  ///< where the running command's output begins
     Nanos start = 0, began = 0;                 ///< wall clock, monotonic
   };
-  void spawn_failed(int number, const std::string& program, const SpawnFailure& failure);
+  void spawn_failed(int number, const std::string& program, const std::string& why);
   [[nodiscard]] std::string describe(int number, ProcessEnd end) const;
   [[nodiscard]] bool is_rank() const { return plan_.spec->kind == JobKind::kRanks; }
   Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }

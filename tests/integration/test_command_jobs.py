@@ -191,6 +191,16 @@ def test_too_long_arguments(run_job: RunCommand) -> None:
     assert "Argument list too long" in long["error"]["message"]
 
 
+def test_inputs_with_a_byte_of_zero(run_job: RunCommand, tmp_path: Path) -> None:
+    """No command runs with what stands before it."""
+    (tmp_path / "names.txt").write_bytes(b"first\nhalf\0name\nlast\n")
+    run = run_job({"command": ["echo", "{}"], "inputs": {"lines": "names.txt"}}).check(1)
+    first, half, last = run.results()
+    assert (first["status"], last["status"]) == ("ok", "ok")
+    assert half["error"]["type"] == "SpawnFailed"
+    assert half["error"]["message"] == "cannot execute echo: the input has a byte of 0, which no argument may have"
+
+
 def test_surroundings(run_job: RunCommand, tmp_path: Path) -> None:
     """Variables, directory, no input, nothing blocked or ignored, three descriptors."""
     (tmp_path / "work").mkdir()
