@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "help.h"
+#include "job/layers.h"
 #include "run/version.h"
 
 #include "json/json.h"
@@ -102,6 +103,21 @@ std::string shown_value(const std::string& key, const std::string& value) {
   return key == "env" || key.rfind("env.", 0) == 0 ? "***" : value;
 }
 
+// The field that a.b.c names, made where it is not there yet; nullptr: something on the way has no members.
+Json* field_at(Json* fields, const std::string& key, Json::json_pointer* pointer) {
+  Json* field = fields;
+  for (std::size_t begin = 0; begin <= key.size();) {
+    const std::size_t end = std::min(key.find('.', begin), key.size());
+    if (pointer->to_string() == "/retries" && field->is_number()) *field = job::retries_object(Json(*field));
+    if (field->is_null()) *field = Json::object();
+    if (!field->is_object()) return nullptr;
+    pointer->push_back(key.substr(begin, end - begin));
+    field = &(*field)[pointer->back()];
+    begin = end + 1;
+  }
+  return field;
+}
+
 std::optional<EarlyExit> apply_set(const std::string& text, CommandLine* line) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
@@ -110,19 +126,16 @@ std::optional<EarlyExit> apply_set(const std::string& text, CommandLine* line) {
   const std::string key = text.substr(0, equals);
   const std::string typed = text.substr(equals + 1);
   const std::string shown = "--set " + key + "=" + shown_value(key, typed);
-  std::string pointer = "/" + key;
-  std::replace(pointer.begin() + 1, pointer.end(), '.', '/');
   const Json value = parse_json(typed);
   if (value.is_discarded()) {
     return wrong(shown + ": what follows = is not JSON; a string needs quotes: --set '" + key + "=\"" +
                  shown_value(key, typed) + "\"'");
   }
-  try {
-    line->layer.value[Json::json_pointer(pointer)] = value;
-  } catch (const Json::exception&) {
-    return wrong(shown + ": " + key + " names no field");
-  }
-  line->layer.origins.emplace_back(pointer, shown);
+  Json::json_pointer pointer;
+  Json* const field = field_at(&line->layer.value, key, &pointer);
+  if (field == nullptr) return wrong(shown + ": " + key + " names no field");
+  *field = value;
+  line->layer.origins.emplace_back(pointer.to_string(), shown);
   return std::nullopt;
 }
 

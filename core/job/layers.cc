@@ -61,14 +61,15 @@ Result<Json> long_form(const Document& document) {
     return error_in(document, "/command", "script and command exclude each other; remove one of them");
   }
   if (const auto retries = fields.find("retries"); retries != fields.end() && retries->is_number()) {
-    const Json count = *retries;
-    *retries = Json{{"on_error", count}, {"on_death", count}, {"on_hang", count}};
+    *retries = retries_object(Json(*retries));
   }
   if (Result<void> split = split_script(document, &fields); !split) return std::move(split).error();
   return fields;
 }
 
 }  // namespace
+
+Json retries_object(const Json& count) { return {{"on_error", count}, {"on_death", count}, {"on_hang", count}}; }
 
 Result<Layers> Layers::merge(const std::vector<Document>& documents) {
   Layers layers;

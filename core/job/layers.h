@@ -16,6 +16,9 @@ namespace mprun::job {
 /// The name of the layer that default_layer() makes.
 inline constexpr const char* kDefaultsName = "the defaults";
 
+/// What the number of `retries` stands for.
+[[nodiscard]] Json retries_object(const Json& count);
+
 class Layers {
  public:
   /// Merges documents that are valid by the schema, lowest first; they must outlive the result.

@@ -161,6 +161,9 @@ OPTIONS: list[tuple[list[str], str, Any]] = [
     (["--set", "seed=7"], "seed", 7),
     (["--set", 'env={"A": "b=c"}'], "env.A", "b=c"),
     (["--set", 'call="item"', "--set", "max_failures=3"], "max_failures", 3),
+    (["--retries", "3", "--set", "retries.delay=0.5"], "retries.delay", 0.5),
+    (["--retries", "3", "--set", "retries.delay=0.5"], "retries.on_hang", 3),
+    (["--set", "output.pad.0=[4]"], "output.pad.0", [4]),
     (["--set", "retries.on_death=0", "--set", "retries.on_error=3"], "retries.on_error", 3),
 ]
 
@@ -204,6 +207,7 @@ def test_options_after_the_spec(run_mprun: RunCommand, tmp_path: Path) -> None:
         (["--set", "order=input"], "not JSON.*quotes"),
         (["--set", "no.such.key=1"], "unknown key"),
         (["--set", "limits.grace_second=1"], 'did you mean "grace_seconds"'),
+        (["--set", "inputs.range.4000000000=1"], r"/inputs/range: found \{.*allowed: a whole number"),
         (["--set", "limits=3", "--set", "limits.grace_seconds=1"], "limits"),
         (["extra.json"], "extra"),
         (["-d", "event"], "event.*allowed: events"),
