@@ -255,7 +255,17 @@ std::vector<std::string> OptionParser::given() const {
   return names;
 }
 
+std::optional<EarlyExit> OptionParser::refuse_empty() const {
+  for (const CLI::Option* option : app_.get_options()) {
+    const auto& texts = option->results();
+    if (std::none_of(texts.begin(), texts.end(), [](const std::string& text) { return text.empty(); })) continue;
+    return wrong(option->get_name() + ": found \"\", allowed: " + option->get_type_name());
+  }
+  return std::nullopt;
+}
+
 std::optional<EarlyExit> OptionParser::apply() {
+  if (auto exit = refuse_empty()) return exit;
   if (!debug_.empty() && debug_ != "events") return wrong("--debug: found " + debug_ + ", allowed: events");
   line.log_events = !debug_.empty();
   if (!line.log_level.empty()) {

@@ -33,6 +33,8 @@ class OptionParser {
  private:
   void define_options();
   void define_subcommands();
+  /// An empty text, mostly a shell's variable that is not set, must not mean the default.
+  [[nodiscard]] std::optional<EarlyExit> refuse_empty() const;
 
   CLI::App app_{"mprun"};
   std::vector<std::string> fields_;  ///< of each option that sets a field
