@@ -10,6 +10,7 @@
 #include "job/schema.h"
 #include "job/validate.h"
 #include "json/words.h"
+#include "os/fd.h"
 
 namespace mprun {
 
@@ -97,8 +98,8 @@ Result<void> resolve_watch(const Layers& layers, const std::string& current_dire
   watch->hang_report = job::absolute_path(current_directory, path);
   const std::string parent = std::filesystem::path(watch->hang_report).parent_path().string();
   if (!is_directory(parent)) return layers.error("/watch/hang_report", "no such directory: " + parent);
-  if (is_directory(watch->hang_report)) {
-    return layers.error("/watch/hang_report", "is a directory: " + watch->hang_report);
+  if (const std::string why = why_not_replaced(watch->hang_report); !why.empty()) {
+    return layers.error("/watch/hang_report", why + ": " + watch->hang_report);
   }
   return {};
 }
@@ -209,6 +210,9 @@ Result<void> resolve_directories(Resolving& job) {
     layers.put("/output/dir", spec.output_dir);
   }
   if (auto metrics = resolve_file(job, "/output/metrics", &spec.metrics); !metrics) return metrics;
+  if (const std::string why = why_not_replaced(spec.metrics); !why.empty()) {
+    return layers.error("/output/metrics", why + ": " + spec.metrics);
+  }
   spec.results = job.text("/output/results");
   return spec.results == "-" ? Result<void>() : resolve_file(job, "/output/results", &spec.results);
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -90,6 +91,16 @@ Result<void> write_all(int fd, std::string_view data) {
     data.remove_prefix(static_cast<std::size_t>(n));
   }
   return {};
+}
+
+std::string why_not_replaced(const std::string& path) {
+  std::array<char, 6> target{};  // of a link such as /dev/stdout
+  const bool linked = readlink(path.c_str(), target.data(), target.size()) == static_cast<ssize_t>(target.size());
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) return "";
+  if (S_ISDIR(found.st_mode)) return "is a directory";
+  const bool regular = S_ISREG(found.st_mode) && !(linked && std::memcmp(target.data(), "/proc/", target.size()) == 0);
+  return regular ? "" : "is no regular file";
 }
 
 ssize_t pread_all(int fd, void* to, std::size_t size, std::uint64_t at) {

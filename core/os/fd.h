@@ -69,6 +69,10 @@ inline constexpr mode_t kPrivateFolder = 0700;
 /// open(2) with O_CLOEXEC; `flags` and `mode` as there. The error names the path.
 [[nodiscard]] Result<Fd> open_file(const std::string& path, int flags, unsigned mode = 0666);
 
+/// Why a file must not be replaced as a whole, by rename(2), which would put a plain file in the place of a device or a
+/// pipe: "is a directory", "is no regular file". Empty if it may be, or is not there.
+[[nodiscard]] std::string why_not_replaced(const std::string& path);
+
 void set_nonblocking(int fd);
 
 /// Reads a blocking file descriptor to its end; on failure errno is that of read().

@@ -44,6 +44,8 @@ std::string read_if_there(const std::string& path) {
 }
 
 Result<void> write_for_option(const std::string& option, const std::string& path, std::string_view text) {
+  const std::string why = why_not_replaced(path);
+  if (!why.empty()) return usage_error(option + ": " + path + " " + why);
   const auto written = write_atomically(path, text, OnDisk::kLater);
   if (written) return {};
   const std::string& message = written.error().message;

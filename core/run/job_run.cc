@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "base/exit_codes.h"
+#include "os/fd.h"
 #include "os/process.h"
 #include "run/hang_watch.h"
 #include "run/installation.h"
@@ -65,6 +66,7 @@ std::string place_name(const Allocation& allocation) {
 /// Reports before the job, not after it, that the file cannot be written.
 Result<void> check_junit(const std::string& path) {
   if (path.empty()) return {};
+  if (const std::string why = why_not_replaced(path); !why.empty()) return usage_error("--junit: " + path + " " + why);
   std::error_code error;
   const std::string folder = std::filesystem::absolute(path, error).parent_path().string();
   if (access(folder.c_str(), W_OK | X_OK) == 0) return {};

@@ -560,3 +560,22 @@ def test_a_run_can_be_repeated_from_its_job_json(run_job: RunCommand) -> None:
     one, two = resolved(first), resolved(again)
     assert one.pop("output") != two.pop("output")
     assert one == two
+
+
+@pytest.mark.parametrize("option", ["--hang-report", "--metrics", "--junit", "--html", "--trace"])
+def test_a_pipe_or_a_device_is_not_replaced(run_mprun: RunCommand, tmp_path: Path, option: str) -> None:
+    """By the file that takes the place of an earlier one as a whole; root could replace /dev/null."""
+    (tmp_path / "job.py").write_text(SCRIPT)
+    (tmp_path / "job.json").write_text(json.dumps({**SPEC, "python": harness.MPRUN_PYTHON}))
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    words = ["job.json"]
+    if option in ("--html", "--trace"):
+        run_mprun("--output", "out", "job.json").check()
+        words = ["report", "out"]
+    for path in ("pipe", "link", "."):
+        run = run_mprun(option, path, *words).check(2)
+        why = "is a directory" if path == "." else "is no regular file"
+        assert re.search(f"{option}.* {why}", run.stderr), run
+    assert (tmp_path / "pipe").is_fifo() and (tmp_path / "link").is_symlink()
+    assert not (tmp_path / "runs").exists()

@@ -31,6 +31,25 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(begin(files), end(files)));
 }
 
+TEST(Files, OnlyRegularOnesAreReplaced) {
+  std::string folder = (std::filesystem::temp_directory_path() / "mprun-os-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string plain = folder + "/plain", pipe = folder + "/pipe", link = folder + "/link", out = folder + "/out";
+  EXPECT_EQ(why_not_replaced(plain), "") << "it is not there";
+  ASSERT_TRUE(open_fd(plain, O_WRONLY | O_CREAT));
+  EXPECT_EQ(why_not_replaced(plain), "");
+  std::filesystem::create_symlink(plain, link);
+  EXPECT_EQ(why_not_replaced(link), "") << "the link is replaced";
+  EXPECT_EQ(why_not_replaced(folder), "is a directory");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(why_not_replaced(pipe), "is no regular file");
+  EXPECT_EQ(why_not_replaced("/dev/null"), "is no regular file");
+  const Fd file = open_fd(plain, O_RDONLY);
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(file.get()), out);  // as /dev/stdout is one
+  EXPECT_EQ(why_not_replaced(out), "is no regular file");
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Uninterrupted, MakesTheCallAgain) {
   int calls = 0;
   const auto interrupted_twice = [&] {
