@@ -1,5 +1,8 @@
 // mprun check: what would run, and why.
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "commands.h"
 #include "job/inputs.h"
@@ -23,7 +26,8 @@ int check_job(const Resolved& resolved) {
     std::printf("%-*s  %.200s\n", static_cast<int>(widest), "first input", first.c_str());
   }
   std::printf("nothing was launched\n");
-  return 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
+  return report_error(internal_error("the plan could not be written: " + std::string(std::strerror(errno))));
 }
 
 }  // namespace mprun

@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "cluster/batch_script.h"
@@ -100,8 +102,9 @@ int submit(const CommandLine& line) {
   if (auto fits = check_shards(spec.output_dir, line.submission.nodes); !fits) return report_error(fits.error());
   if (line.submission.dry_run) {
     const std::string shown = current_directory() + "/runs/" + spec.name + "/<timestamp>";
-    std::fputs(batch_script(batch_job(line, spec, spec.output_dir.empty() ? shown : spec.output_dir)).c_str(), stdout);
-    return 0;
+    const std::string script = batch_script(batch_job(line, spec, spec.output_dir.empty() ? shown : spec.output_dir));
+    if (std::fputs(script.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
+    return report_error(internal_error("the script could not be written: " + std::string(std::strerror(errno))));
   }
   const auto run_dir = RunDirectory::create_for_shards(spec);
   if (!run_dir) return report_error(run_dir.error());

@@ -1,6 +1,8 @@
 #include "run/job_records.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "base/exit_codes.h"
@@ -208,8 +210,14 @@ int close_records(const JobRecords& records, const JobOutcome& outcome, const Ru
                          std::to_string(counts.failed) + " failed, " + std::to_string(counts.cancelled) +
                          " cancelled, " + std::to_string(counts.retried) + " retried");
   records.when == OnDisk::kNow ? records.log->sync() : records.log->flush();
-  if (request.summary_json) std::fputs(indented(records.summary->to_json(code, outcome.seconds)).c_str(), stdout);
-  std::fflush(stdout);
+  const std::string shown = request.summary_json ? indented(records.summary->to_json(code, outcome.seconds)) : "";
+  const bool printed = std::fputs(shown.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  const int failure = printed || !request.summary_json ? 0 : errno;
+  if (failure != 0 && failure != EPIPE) {
+    records.fail("the summary could not be written to standard output: " + std::string(std::strerror(failure)) +
+                 "; it is in " + shown_path(directory.file("summary.json")));
+    if (code == 0) code = kExitInternal;
+  }
   return code;
 }
 

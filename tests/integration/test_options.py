@@ -283,6 +283,19 @@ def test_summary_json(run_job: RunCommand) -> None:
     assert summary["seconds"] > 0
 
 
+@pytest.mark.parametrize("words", [["--summary-json"], ["check"], ["submit", "--nodes", "2", "--dry-run"]])
+def test_a_full_disk_is_reported(run_mprun: RunCommand, mprun: Path, tmp_path: Path, words: list[str]) -> None:
+    """What is printed is what was asked for."""
+    (tmp_path / "job.py").write_text(SCRIPT)
+    (tmp_path / "job.json").write_text(json.dumps({**SPEC, "python": harness.MPRUN_PYTHON}))
+    run_mprun(*words, "job.json").check()
+    command = [mprun, *words, "job.json"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 125
+    assert "could not be written" in done.stderr and "No space left" in done.stderr
+
+
 def test_summary_json_after_results(run_job: RunCommand) -> None:
     """Result lines first, then the summary."""
     run = run_job(SPEC, "--results", "-", "--summary-json", scripts={"job.py": SCRIPT}).check()
