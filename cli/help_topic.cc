@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -45,6 +46,15 @@ using Lines = std::vector<std::string>;
 std::string topic_of(std::string title) {
   for (char& c : title) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return title;
+}
+
+// An exit code such as 130 is 128+N of the manual.
+std::string topic_of_code(std::string topic) {
+  constexpr int kBase = 128, kMostSignals = 64;
+  int code = 0;
+  const auto [end, fault] = std::from_chars(topic.data(), topic.data() + topic.size(), code);
+  const bool whole = fault == std::errc() && end == topic.data() + topic.size();
+  return whole && code > kBase && code <= kBase + kMostSignals ? "128+n" : topic;
 }
 
 // Of ".It Fl n , Fl -processes Ar N|auto": n and processes. A name of two letters may be taken for a macro.
@@ -178,7 +188,7 @@ Error show(const std::string& topic, const std::vector<Part>& parts) {
 int help(const CommandLine& line) {
   const auto parts = read_parts();
   if (!parts) return report_error(parts.error());
-  if (!line.topic.empty()) return report_error(show(topic_of(line.topic), *parts));
+  if (!line.topic.empty()) return report_error(show(topic_of_code(topic_of(line.topic)), *parts));
   if (std::fputs(list_of_topics(*parts).c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
     return report_error(internal_error("the topics could not be written: " + std::string(std::strerror(errno))));
   }

@@ -45,6 +45,7 @@ def test_every_topic_of_the_list_is_found(run_mprun: RunCommand, help_of) -> Non
         ("n", ".Sh OPTIONS, of mprun(1)", ".It Fl n , Fl -processes"),
         ("limits.task_seconds", ".Sh Limits, of mprun-job(5)", "attempt"),
         ("124", ".Sh EXIT STATUS, of mprun(1)", "time limit"),
+        ("130", ".Sh EXIT STATUS, of mprun(1)", "Stopped by signal N"),
         ("NO_COLOR", ".Sh ENVIRONMENT, of mprun(1)", ".It Ev NO_COLOR"),
     ],
 )
