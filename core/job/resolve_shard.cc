@@ -45,7 +45,8 @@ Result<void> resolve_shard(Resolving& job) {
     spec.allocation.shard_source.clear();
     if (!spec.shard) {
       return layers.error("/shard", "found " + in_quotes(asked) +
-                                        ", allowed: I/N, the I-th of N shards, with I from 1 to N, such as \"2/4\"");
+                                        ", allowed: I/N, the I-th of N shards, with I from 1 to N and N at most " +
+                                        std::to_string(kMostShards) + ", such as \"2/4\"");
     }
   } else {
     if (!place.shard_fault.empty()) {

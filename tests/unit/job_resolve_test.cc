@@ -724,6 +724,8 @@ TEST_F(JobResolve, AShardHasAFolderBelowTheRun) {
   const Resolved from_spec = good(with(R"("shard": "1/2", "output": {"dir": "out"})"));
   EXPECT_EQ(from_spec.spec.output_dir, around_.current_directory + "/out/shards/1");
   EXPECT_THAT(from_spec.spec.allocation.shard_source, testing::IsEmpty());
+  EXPECT_THAT(refusal(with(R"("shard": "1/9999999", "output": {"dir": "out"})")),
+              HasSubstr("with I from 1 to N and N at most 1000000, such as"));
   around_.allocation = {};
   EXPECT_FALSE(good(with("\"seed\": 1")).spec.shard);
   EXPECT_THAT(refusal(with(R"("shard": "3/2")")), HasSubstr("/shard"));
