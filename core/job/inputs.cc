@@ -117,13 +117,13 @@ class GridSource final : public InputSource {
 SourceResult open_grid(const GridInput& input) {
   std::uint64_t count = 1;
   for (const auto& [name, values] : input.axes->items()) {
-    if (values.empty()) return usage_error("inputs.grid: the axis " + name + " is empty");
+    if (values.empty()) return usage_error("the axis " + name + " is empty");
     if (count > std::numeric_limits<std::uint64_t>::max() / 2 / values.size()) {
-      return usage_error("inputs.grid: has more than 2^63 combinations");
+      return usage_error("has more than 2^63 combinations");
     }
     count *= values.size();
   }
-  if (input.axes->empty()) return usage_error("inputs.grid: has no inputs: there is no axis");
+  if (input.axes->empty()) return usage_error("has no inputs: there is no axis");
   return make_source<GridSource>(input.axes, count);
 }
 
@@ -173,14 +173,14 @@ struct Opener {
     return make_source<RankSource>(static_cast<std::uint64_t>(spec.processes) * spec.shard.value_or(Shard{}).count);
   }
   SourceResult operator()(const ItemsInput& input) const {
-    if (input.items->empty()) return usage_error("inputs.items: has no inputs: the list is empty");
+    if (input.items->empty()) return usage_error("has no inputs: the list is empty");
     return make_source<ItemSource>(input.items);
   }
   SourceResult operator()(const RangeInput& input) const {
     const std::uint64_t count = range_size(input);
     if (count == 0) {
-      return usage_error("inputs.range: has no inputs: range(" + std::to_string(input.start) + ", " +
-                         std::to_string(input.stop) + ", " + std::to_string(input.step) + ") is empty");
+      return usage_error("has no inputs: range(" + std::to_string(input.start) + ", " + std::to_string(input.stop) +
+                         ", " + std::to_string(input.step) + ") is empty");
     }
     return make_source<RangeSource>(input, count);
   }
@@ -208,7 +208,9 @@ std::unique_ptr<InputSource> open_part(std::unique_ptr<InputSource> all, const S
 
 Result<std::unique_ptr<InputSource>> open_inputs(const JobSpec& spec) {
   try {
-    return std::visit(Opener{spec}, spec.inputs);
+    auto opened = std::visit(Opener{spec}, spec.inputs);
+    if (!opened && opened.error().fault == Fault::kUsage) opened.error().message.insert(0, spec.inputs_place);
+    return opened;
   } catch (const Json::exception& error) {
     return internal_error(std::string("the inputs could not be opened: ") + error.what());
   }

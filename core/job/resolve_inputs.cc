@@ -114,6 +114,7 @@ Result<void> resolve_inputs(Resolving& job) {
   if (job.layers.find("/inputs") == nullptr) return {};
   Result<std::string> kind = only_kind(job);
   if (!kind) return std::move(kind).error();
+  job.spec.inputs_place = job.layers.error("/inputs/" + *kind, "").message;
   if (is_arrays(*kind)) return resolve_arrays(job, *kind);
   const Json& value = *job.layers.find("/inputs/" + *kind);
   if (Result<void> checked = check_call(job, *kind); !checked) return checked;

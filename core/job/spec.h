@@ -156,6 +156,7 @@ struct JobSpec {
   std::string worker_setup;
   std::vector<std::string> preload;
   InputSpec inputs;
+  std::string inputs_place;          ///< how errors about them begin: "job.json:3: /inputs/range: "
   std::vector<SharedTensor> shared;  ///< in the order of their names
   CallStyle call = CallStyle::kItem;
   std::optional<int> chunk_size;  ///< nullopt: adaptive

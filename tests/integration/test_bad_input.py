@@ -452,6 +452,31 @@ def test_unreadable_input(run_job: RunCommand, tmp_path: Path) -> None:
         check_refused(run, pattern)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("items", [], "has no inputs: the list is empty"),
+        ("range", [3, 1], r"has no inputs: range\(3, 1, 1\) is empty"),
+        ("lines", "nosuch.txt", r"/.*nosuch\.txt: cannot be read: No such file"),
+        ("jsonl", "bad.jsonl", r"/.*bad\.jsonl:2:1: not JSON: JSON has no NaN"),
+        ("glob", "nosuch*", r"/.*nosuch\*: has no inputs: no file name matches"),
+    ],
+)
+def test_where_bad_inputs_were_given(
+    run_job: RunCommand, tmp_path: Path, field: str, value: Any, reason: str
+) -> None:
+    """The file and line that name them, or the option."""
+    (tmp_path / "bad.jsonl").write_text("1\nNaN\n")
+    spec = json.dumps({**FINE, "inputs": {field: value}}, indent=1)
+    (tmp_path / "job.json").write_text(spec)
+    line = next(n for n, text in enumerate(spec.splitlines(), 1) if f'"{field}"' in text)
+    run = run_job(tmp_path / "job.json", scripts={"twice.py": TWICE})
+    check_refused(run, rf"job\.json:{line}: /inputs/{field}: {reason}")
+    option = f"inputs.{field}={json.dumps(value)}"
+    run = run_job(FINE, "--set", option, scripts={"twice.py": TWICE})
+    check_refused(run, rf"the command line \({re.escape('--set ' + option)}\): /inputs/{field}: {reason}")
+
+
 def test_unreadable_script(run_job: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "secret.py").write_text(TWICE)
     (tmp_path / "secret.py").chmod(0)
