@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <variant>
 
 #include "cluster/batch_script.h"
 #include "commands.h"
@@ -72,6 +73,24 @@ BatchJob batch_job(const CommandLine& line, const JobSpec& spec, const std::stri
   return job;
 }
 
+/// Refuses what no shard on a node could use: each would end with that error, hours later.
+Result<void> check_for_nodes(const CommandLine& line, const JobSpec& spec) {
+  if (spec.shard && spec.allocation.shard_source.empty()) {
+    return usage_error(line.spec_path + ": /shard: every node gets a shard of its own; take \"shard\" out of the spec");
+  }
+  if (spec.results.size() > 1) {
+    const bool typed = line.layer.value.contains(Json::json_pointer("/output/results"));
+    return usage_error((typed ? "--results" : line.spec_path + ": /output/results") +
+                       ": several shards cannot write one file; `mprun merge DIR` joins their results");
+  }
+  const auto* lines = std::get_if<LinesInput>(&spec.inputs);
+  const auto* jsonl = std::get_if<JsonlInput>(&spec.inputs);
+  if ((lines != nullptr && lines->path == "-") || (jsonl != nullptr && jsonl->path == "-")) {
+    return usage_error(spec.inputs_place + "no node has this standard input; put the inputs into a file");
+  }
+  return {};
+}
+
 /// An existing run continues with as many shards as it was begun with.
 Result<void> check_shards(const std::string& run_dir, int nodes) {
   std::error_code error;
@@ -95,6 +114,7 @@ int submit(const CommandLine& line) {
   auto resolved = resolve_request(line);
   if (!resolved) return report_error(resolved.error());
   JobSpec& spec = resolved->spec;
+  if (auto fits = check_for_nodes(line, spec); !fits) return report_error(fits.error());
   const auto inputs = open_inputs(spec);
   if (!inputs) return report_error(inputs.error());
   if (auto fits = check_balance(spec, (*inputs)->total()); !fits) return report_error(fits.error());

@@ -459,6 +459,26 @@ def test_options_and_subcommands(run_mprun: RunCommand, tmp_path: Path, words: l
     assert run.stdout == "" and not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("fields", "words", "message"),
+    [
+        ({"shard": "1/2"}, [], "job.json: /shard: every node gets a shard of its own"),
+        ({"output": {"results": "all.jsonl"}}, [], "job.json: /output/results: several shards cannot write one file"),
+        ({}, ["--results", "all.jsonl"], "--results: several shards cannot write one file"),
+        ({"inputs": {"lines": "-"}}, [], "job.json:1: /inputs/lines: no node has this standard input"),
+        ({}, ["--set", 'inputs.jsonl="-"'], "/inputs/jsonl: no node has this standard input"),
+    ],
+)
+def test_what_no_node_could_use(
+    run_mprun: RunCommand, tmp_path: Path, fields: dict[str, Any], words: list[str], message: str
+) -> None:
+    """`submit` refuses it at once, not hours later on the nodes."""
+    (tmp_path / "job.py").write_text(SCRIPT)
+    (tmp_path / "job.json").write_text(json.dumps({**SPEC, "python": harness.MPRUN_PYTHON, **fields}))
+    run = run_mprun("submit", "--dry-run", "--nodes", "2", "--output", "out", *words, "job.json").check(2)
+    assert message in run.stderr and not run.stdout
+
+
 def test_every_option_has_a_place(run_mprun: RunCommand) -> None:
     """One that no table names would be refused without a reason where it is valid."""
     message = run_mprun("--help-all").check().stdout
