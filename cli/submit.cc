@@ -12,6 +12,7 @@
 #include "cluster/batch_script.h"
 #include "commands.h"
 #include "job/inputs.h"
+#include "job/redact.h"
 #include "json/json.h"
 #include "record/atomic_file.h"
 #include "record/run_directory.h"
@@ -91,6 +92,19 @@ Result<void> check_for_nodes(const CommandLine& line, const JobSpec& spec) {
   return {};
 }
 
+/// Refuses secrets on the command line, which would stand in the batch script.
+Result<void> check_secrets(const CommandLine& line, const JobSpec& spec) {
+  const auto env = line.layer.value.find("env");
+  if (env == line.layer.value.end()) return {};
+  for (const auto& [name, value] : env->items()) {
+    if (!job::is_redacted(spec.redact, name) || value == job::kRedacted) continue;
+    return usage_error("--set env." + name + "=***: it is a secret, and the batch script would show it\n  write it " +
+                       "into the spec, or set " + name + " in the environment and give --set 'env." + name + "=\"" +
+                       job::kRedacted + "\"'");
+  }
+  return {};
+}
+
 /// An existing run continues with as many shards as it was begun with.
 Result<void> check_shards(const std::string& run_dir, int nodes) {
   std::error_code error;
@@ -115,6 +129,7 @@ int submit(const CommandLine& line) {
   if (!resolved) return report_error(resolved.error());
   JobSpec& spec = resolved->spec;
   if (auto fits = check_for_nodes(line, spec); !fits) return report_error(fits.error());
+  if (auto kept = check_secrets(line, spec); !kept) return report_error(kept.error());
   const auto inputs = open_inputs(spec);
   if (!inputs) return report_error(inputs.error());
   if (auto fits = check_balance(spec, (*inputs)->total()); !fits) return report_error(fits.error());

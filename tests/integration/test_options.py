@@ -479,6 +479,18 @@ def test_what_no_node_could_use(
     assert message in run.stderr and not run.stdout
 
 
+def test_a_batch_script_has_no_secrets(run_mprun: RunCommand, tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(SCRIPT)
+    (tmp_path / "job.json").write_text(json.dumps({**SPEC, "python": harness.MPRUN_PYTHON}))
+    words = ["submit", "--dry-run", "--nodes", "2", "job.json", "--set"]
+    for option in ('env.API_TOKEN="hidden"', 'env={"A": "b", "API_TOKEN": "hidden"}'):
+        run = run_mprun(*words, option).check(2)
+        assert "--set env.API_TOKEN=***: it is a secret" in run.stderr and "hidden" not in run.stderr + run.stdout
+    shown = run_mprun(*words, 'env.API_TOKEN="***"', env={"API_TOKEN": "hidden"}).check().stdout
+    assert """--set 'env.API_TOKEN="***"'""" in shown and "hidden" not in shown
+    assert 'env.PLAIN="seen"' in run_mprun(*words, 'env.PLAIN="seen"').check().stdout
+
+
 def test_every_option_has_a_place(run_mprun: RunCommand) -> None:
     """One that no table names would be refused without a reason where it is valid."""
     message = run_mprun("--help-all").check().stdout
