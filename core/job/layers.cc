@@ -10,7 +10,7 @@ namespace mprun::job {
 namespace {
 
 bool merges_by_key(const std::string& key) {
-  constexpr std::array kMerged = {"limits", "retries", "env", "output", "adapters", "watch", "shared"};
+  constexpr std::array kMerged = {"limits", "needs", "retries", "env", "output", "adapters", "watch", "shared"};
   return std::find(kMerged.begin(), kMerged.end(), key) != kMerged.end();
 }
 

@@ -313,6 +313,15 @@ TEST_F(JobResolve, MergesFourLayers) {
   EXPECT_EQ(reasons["python"], "the default: python3 on PATH");
 }
 
+TEST_F(JobResolve, MergesNeedsByMember) {
+  const Document spec =
+      file(R"({"script": "train.py:f", "inputs": {"range": 9}, "needs": {"memory": "1kB", "cpus": 2}})");
+  around_.memory_bytes = 10 << 20;
+  const auto resolved = resolve_all({spec, command_line(R"({"needs": {"cpus": 1}})")});
+  ASSERT_TRUE(resolved) << resolved.error().message;
+  EXPECT_EQ(resolved->merged["needs"], (Json{{"memory", "1kB"}, {"cpus", 1}}));
+}
+
 TEST_F(JobResolve, AHigherScriptDropsALowerCommandAndTheReverse) {
   const Document command = file(R"({"command": ["echo", "{}"], "inputs": {"range": 3}})");
   const Document script = file(R"({"script": "train.py:f", "setup": "s", "inputs": {"range": 3}})");
