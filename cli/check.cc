@@ -1,8 +1,6 @@
 // mprun check: what would run, and why.
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "commands.h"
 #include "job/inputs.h"
@@ -25,9 +23,8 @@ int check_job(const Resolved& resolved) {
   if (resolved.spec.kind != JobKind::kRanks && total && (*inputs)->pull(&first) == InputSource::Pull::kItem) {
     std::printf("%-*s  %.200s\n", static_cast<int>(widest), "first input", first.c_str());
   }
-  std::printf("nothing was launched\n");
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
-  return report_error(internal_error("the plan could not be written: " + std::string(std::strerror(errno))));
+  const auto printed = print_text("nothing was launched\n", "the plan");
+  return printed ? 0 : report_error(printed.error());
 }
 
 }  // namespace mprun

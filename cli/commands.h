@@ -2,6 +2,9 @@
 // what there is to say and returns mprun's exit code.
 #pragma once
 
+#include <cstdio>
+#include <string>
+
 #include "base/result.h"
 #include "job/resolve.h"
 #include "options.h"
@@ -11,6 +14,9 @@ namespace mprun {
 
 /// Prints "mprun: message" on stderr and returns the error's exit code.
 int report_error(const Error& error);
+
+/// Writes all of a text that the user has asked for: "the report". A reader that has had enough of it is no error.
+[[nodiscard]] Result<void> print_text(const std::string& text, const char* what, std::FILE* to = stdout);
 
 /// `mprun check`: the resolved plan on stdout; launches nothing.
 int check_job(const Resolved& resolved);

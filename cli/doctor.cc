@@ -1,5 +1,4 @@
 // mprun doctor: what this machine offers, or which runtimes a program or script loads and what fork() means for them.
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -22,10 +21,8 @@ std::string line_of(const Json& json) {
 }
 
 int print(std::FILE* to, const std::string& text) {
-  const bool written = std::fputs(text.c_str(), to) >= 0 && std::fflush(to) == 0;
-  if (!written)
-    return report_error(internal_error("the report could not be written: " + std::string(std::strerror(errno))));
-  return 0;
+  const auto printed = print_text(text, "the report", to);
+  return printed ? 0 : report_error(printed.error());
 }
 
 std::string join(const std::vector<std::string>& words) {

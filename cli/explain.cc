@@ -1,7 +1,6 @@
 // mprun explain: a page for each cause that the watch names (watch/cause_table.h); the pages are in man/causes.
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -61,10 +60,8 @@ int explain(const CommandLine& line) {
   if (!id.empty() && all_causes().count(id) == 0) return report_error(unknown_cause(id));
   const auto text = id.empty() ? list_causes() : read_page(id);
   if (!text) return report_error(text.error());
-  if (std::fputs(text->c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    return report_error(internal_error("the page could not be written: " + std::string(std::strerror(errno))));
-  }
-  return 0;
+  const auto printed = print_text(*text, "the page");
+  return printed ? 0 : report_error(printed.error());
 }
 
 }  // namespace mprun

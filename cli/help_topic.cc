@@ -189,10 +189,8 @@ int help(const CommandLine& line) {
   const auto parts = read_parts();
   if (!parts) return report_error(parts.error());
   if (!line.topic.empty()) return report_error(show(topic_of_code(topic_of(line.topic)), *parts));
-  if (std::fputs(list_of_topics(*parts).c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    return report_error(internal_error("the topics could not be written: " + std::string(std::strerror(errno))));
-  }
-  return 0;
+  const auto printed = print_text(list_of_topics(*parts), "the topics");
+  return printed ? 0 : report_error(printed.error());
 }
 
 }  // namespace mprun

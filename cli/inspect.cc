@@ -1,8 +1,6 @@
 // mprun inspect: looks at a tree of processes, or at all of the machine, as text, JSON or a graph.
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "base/exit_codes.h"
@@ -21,10 +19,7 @@ std::string shown(const CommandLine& line, const Inspection& inspection) {
   return line.dot ? hang_dot(inspection.hang) : inspect_text(inspection);
 }
 
-Result<void> print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return {};
-  return internal_error("the report could not be written: " + std::string(std::strerror(errno)));
-}
+Result<void> print(const std::string& text) { return print_text(text, "the report"); }
 
 Result<Inspection> look(const CommandLine& line, ProcSource* proc, pid_t pid) {
   return inspect_patiently(proc, pid, from_seconds(line.wait.seconds.value_or(0)));

@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string_view>
@@ -20,6 +22,12 @@ namespace mprun {
 int report_error(const Error& error) {
   std::fprintf(stderr, "mprun: %s\n", error.message.c_str());
   return exit_code_of(error);
+}
+
+Result<void> print_text(const std::string& text, const char* what, std::FILE* to) {
+  const bool written = std::fputs(text.c_str(), to) >= 0 && std::fflush(to) == 0;
+  if (written || errno == EPIPE) return {};
+  return internal_error(what + std::string(" could not be written: ") + std::strerror(errno));
 }
 
 namespace {

@@ -1,6 +1,5 @@
 // mprun report: what happened in a run, as a text on stdout, as a page or as files for other tools.
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -33,10 +32,8 @@ int report(const CommandLine& line) {
     if (auto done = write_for_option(file.option, file.path, file.text()); !done) return report_error(done.error());
   }
   if (in_files) return 0;
-  if (std::fputs(run_text(*run).c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    return report_error(internal_error("the report could not be written: " + std::string(std::strerror(errno))));
-  }
-  return 0;
+  const auto printed = print_text(run_text(*run), "the report");
+  return printed ? 0 : report_error(printed.error());
 }
 
 }  // namespace mprun

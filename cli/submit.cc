@@ -2,10 +2,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <climits>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <variant>
 
@@ -138,8 +136,8 @@ int submit(const CommandLine& line) {
   if (line.submission.dry_run) {
     const std::string shown = current_directory() + "/runs/" + spec.name + "/<timestamp>";
     const std::string script = batch_script(batch_job(line, spec, spec.output_dir.empty() ? shown : spec.output_dir));
-    if (std::fputs(script.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
-    return report_error(internal_error("the script could not be written: " + std::string(std::strerror(errno))));
+    const auto printed = print_text(script, "the script");
+    return printed ? 0 : report_error(printed.error());
   }
   const auto run_dir = RunDirectory::create_for_shards(spec);
   if (!run_dir) return report_error(run_dir.error());

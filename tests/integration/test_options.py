@@ -296,6 +296,23 @@ def test_a_full_disk_is_reported(run_mprun: RunCommand, mprun: Path, tmp_path: P
     assert "could not be written" in done.stderr and "No space left" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words", [["check"], ["report"], ["submit", "--nodes", "2", "--dry-run"], ["doctor"], ["explain"]], ids=" ".join
+)
+def test_a_reader_that_has_had_enough(run_mprun: RunCommand, mprun: Path, tmp_path: Path, words: list[str]) -> None:
+    """Such as `head -1` and `grep -q`."""
+    (tmp_path / "job.py").write_text(SCRIPT)
+    (tmp_path / "job.json").write_text(json.dumps({**SPEC, "python": harness.MPRUN_PYTHON}))
+    run_mprun("--output", "out", "job.json").check()
+    target = {"report": ["out"], "doctor": [], "explain": []}.get(words[0], ["job.json"])
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [mprun, *words, *target]
+    done = subprocess.run(command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_summary_json_after_results(run_job: RunCommand) -> None:
     """Result lines first, then the summary."""
     run = run_job(SPEC, "--results", "-", "--summary-json", scripts={"job.py": SCRIPT}).check()
