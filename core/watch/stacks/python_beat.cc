@@ -260,6 +260,7 @@ class BeatReader {
     const std::string module = names_.c_function_module(function), name = names_.c_function_name(function);
     if (is_harmless_function(module, name)) return !is_method(name, kWrites) || writes();
     if (module.empty() && is_method(name, kWrites)) return each_time_();
+    if (is_method(name, kTakes) && name != "get") return false;  // not dict's
     return (module.empty() || module == "_io" || module == "io") && method(name, false);
   }
 
@@ -276,7 +277,7 @@ class BeatReader {
              (writes() &&
               (module != "logging" || only_writes(names_.entry_of(names_.globals_of_function(function), "root"))));
     }
-    if (has_waits(module)) return is_of_wait(name);
+    if (has_waits(module)) return is_of_wait(module, name);
     return !is_library_file(read->file) && check_code(code, names_.globals_of_function(function), self);
   }
 
@@ -314,12 +315,15 @@ class BeatReader {
       return value != 0 && load(value, is_called);
     }
     if (type == kTextFile && is_method(name, kWrites)) return was_standard_ ? writes() : each_time_();
+    if (type == kTextFile && is_method(name, kTakes)) return false;
     if (is_harmless_type(type) || (type == "type" && is_class_harmless(object))) return method(name, false);
     const std::string module = names_.module_of_type(names_.type_of(object));
     if (module == "logging") return !is_method(name, kWrites) ? method(name, false) : writes() && only_writes(object);
     if (is_harmless_module(module)) return method(name, false);
     const std::uint64_t value = names_.attribute_of(object, name);
-    if (has_waits(module) && (is_called || !is_harmless_type(names_.type_name(value)))) return is_of_wait(name);
+    if (has_waits(module) && (is_called || !is_harmless_type(names_.type_name(value)))) {
+      return is_of_wait(module, name);
+    }
     if (value != 0) {
       if (is_called) findings_->called_attributes.insert(name);
       return load(value, is_called);
@@ -364,9 +368,11 @@ class BeatReader {
     return false;
   }
 
-  // Of an object that threads wait for.
-  bool is_of_wait(const std::string& name) {
+  // Of an object that threads wait for. Each item that leaves a queue of threads lets one go on that waits for room; a
+  // pipe or a socket may have to lose many first.
+  bool is_of_wait(const std::string& module, const std::string& name) {
     if (is_method(name, kAsks)) return true;
+    if (module != "queue" && is_method(name, kTakes)) return false;
     findings_->acts |= !name.starts_with("send");
     return is_method(name, kActs) && each_time_();
   }

@@ -22,8 +22,8 @@ enum class AfterWait {
 };
 
 /// What it does each time when it waits again may be anything for which other threads wait: if it lets
-/// one go on, that one is seen to move. What it does at times must be known to let none go on. `beat` collects what it
-/// may do all the same.
+/// one go on, that one is seen to move. Not what lets one go on only after many times, as task_done() of a queue does.
+/// What it does at times must be known to let none go on. `beat` collects what it may do all the same.
 [[nodiscard]] AfterWait after_wait(const PythonFrameWords& frame, const PythonCode& code, const PythonLayout& layout,
                                    PythonCodeReader* codes, ProcessMemory* memory, const LimitedCall& called,
                                    PythonBeat* beat);

@@ -85,18 +85,21 @@ constexpr std::array<std::string_view, 27> kNamesAsking = {
     "qsize", "is_alive", "join",      "is_set",   "wait",       "locked", "value",      "get_lock", "name",
     "ident", "daemon",   "native_id", "exitcode", "returncode", "pid",    "acquire",    "poll",     "get_obj"};
 // Methods that may let another thread go on, and those that change a collection or write.
-constexpr std::array<std::string_view, 19> kNamesActing = {
-    "get",        "get_nowait",  "put",    "put_nowait", "set",  "notify",    "notify_all",
-    "release",    "send",        "sendto", "sendall",    "recv", "task_done", "close",
-    "write_text", "write_bytes", "touch",  "unlink",     "clear"};
+constexpr std::array<std::string_view, 18> kNamesActing = {
+    "get",    "get_nowait", "put",  "put_nowait", "set",        "notify",      "notify_all", "release", "send",
+    "sendto", "sendall",    "recv", "close",      "write_text", "write_bytes", "touch",      "unlink",  "clear"};
+// Methods that take from what a pipe or a socket holds: whoever waits for room there goes on when much has been taken.
+constexpr std::array<std::string_view, 10> kNamesTaking = {
+    "get", "get_nowait", "recv", "recv_bytes", "recv_into", "recvfrom", "read", "readline", "readlines", "read1"};
 constexpr std::array<std::string_view, 18> kNamesChanging = {
     "append", "appendleft", "extend",     "insert", "add",     "update", "pop",         "popleft",   "popitem",
     "remove", "discard",    "setdefault", "sort",   "reverse", "rotate", "__setitem__", "increment", "inc"};
 constexpr std::array<std::string_view, 12> kNamesWriting = {"print", "write",    "writelines", "flush",
                                                             "debug", "info",     "warning",    "warn",
                                                             "error", "critical", "log",        "exception"};
-constexpr std::array<std::string_view, 9> kNamesDenied = {"kill",       "terminate", "suspend", "resume", "send_signal",
-                                                          "addHandler", "shutdown",  "start",   "cancel"};
+// The last of many task_done() lets a thread go on.
+constexpr std::array<std::string_view, 10> kNamesDenied = {
+    "kill", "terminate", "suspend", "resume", "task_done", "send_signal", "addHandler", "shutdown", "start", "cancel"};
 // Methods of what is not known, such as results of other calls.
 constexpr std::array<std::string_view, 36> kNamesOfAny = {
     "format",        "strip",       "rstrip",      "lstrip",         "split",       "upper",
@@ -131,6 +134,8 @@ bool is_method(std::string_view name, PythonMethods kind) {
       return is_among(kNamesChanging, name);
     case kWrites:
       return is_among(kNamesWriting, name);
+    case kTakes:
+      return is_among(kNamesTaking, name);
     case kDenied:
       return is_among(kNamesDenied, name);
     case kHarmlessOfAny:

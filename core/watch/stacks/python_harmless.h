@@ -21,7 +21,8 @@ enum PythonMethods : unsigned char {
   kActs,           ///< it may let another thread go on
   kChanges,        ///< it changes a collection
   kWrites,         ///< to a file or a log
-  kDenied,         ///< it does more
+  kTakes,          ///< from a pipe, a socket or a queue
+  kDenied,         ///< it does more, or lets a thread go on after many calls
   kHarmlessOfAny,  ///< nothing of that, whatever it is a method of
 };
 [[nodiscard]] bool is_method(std::string_view name, PythonMethods kind);

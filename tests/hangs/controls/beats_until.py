@@ -1,6 +1,9 @@
-"""Two threads wait for each other's lock, or a process for a line, until a thread that wakes up now and then, and else
-only reports, lets them go on after some seconds; last argument: how."""
+"""Two threads wait for each other's lock, a process for a line, for its tasks or for the end of a child that writes,
+until a thread that wakes up now and then, and else only reports, lets them go on after some seconds; last argument:
+how."""
 
+import multiprocessing
+import multiprocessing.connection
 import queue
 import subprocess
 import sys
@@ -63,6 +66,48 @@ def wait_for_progress() -> None:
     first.release()
 
 
+def by_tasks() -> None:
+    while True:
+        time.sleep(PERIOD)
+        print("sent", items.get(), flush=True)
+        items.task_done()
+
+
+# A pipe holds 16 pages of 4 KiB, and lets its writer go on when it has a free one.
+def by_lines_read(child: "subprocess.Popen[str]") -> None:
+    assert child.stdout is not None
+    while True:
+        time.sleep(SECONDS / 10)
+        child.stdout.readline()  # every eighth time it takes 8 KiB
+
+
+def by_messages(reads: "multiprocessing.connection.Connection") -> None:
+    while True:
+        time.sleep(SECONDS / 12)
+        reads.recv()
+
+
+def send_messages(writes: "multiprocessing.connection.Connection") -> None:
+    for _ in range(17 * 12):
+        writes.send("x" * 300)
+
+
+def wait_for_writer() -> None:
+    if WAY == "lines-read":
+        code = "for _ in range(19): print(4 * ('x' * 1023 + '\\n'), end='')"
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        threading.Thread(target=by_lines_read, args=(child,), daemon=True).start()
+        child.wait()
+    else:
+        context = multiprocessing.get_context("fork")
+        reads, writes = context.Pipe(duplex=False)
+        sender = context.Process(target=send_messages, args=(writes,))
+        sender.start()
+        writes.close()
+        threading.Thread(target=by_messages, args=(reads,), daemon=True).start()
+        sender.join()
+
+
 THREADS = {
     "clock": [by_clock],
     "item": [by_item, lambda: wait_for_items(1)],
@@ -95,6 +140,13 @@ if __name__ == "__main__":
         with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
             child.stdout.readline()
             child.kill()
+    elif WAY in ("lines-read", "messages"):
+        wait_for_writer()
+    elif WAY == "tasks":
+        for number in range(BEATS):
+            items.put(str(number))
+        threading.Thread(target=by_tasks, daemon=True).start()
+        items.join()
     else:
         wait_crossed()
     print("done", flush=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import multiprocessing
 import os
 import queue
 import subprocess
@@ -23,6 +24,8 @@ EXPECTED: dict[Callable[[], None], str] = {}
 stopped, changed = threading.Event(), threading.Event()
 lock = threading.Lock()
 items: queue.Queue[int] = queue.Queue()
+tasks: queue.Queue[int] = queue.Queue()
+reads, writes = multiprocessing.Pipe()
 future: Future[int] = Future()
 child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 state: dict[str, int] = {"done": 0}
@@ -30,7 +33,7 @@ actions = {"set": changed.set}
 count = 0
 log = logging.getLogger("beats")
 own_log, filtered_log = logging.getLogger("own"), logging.getLogger("filtered")
-nowhere = open(os.devnull, "w")
+nowhere, nothing = open(os.devnull, "w"), open(os.devnull)
 no_file = Path(os.devnull)
 
 
@@ -192,6 +195,38 @@ def shows_the_time_until_a_child_ends() -> None:
     while child.poll() is None:
         print(time.time() - began, file=sys.stderr)
         time.sleep(MOMENT)
+
+
+@expect("beats")
+def moves_an_item_each_time() -> None:
+    while True:
+        time.sleep(MOMENT)
+        tasks.put(1)
+        tasks.get()
+
+
+@expect("decides")
+def by_the_last_of_some_tasks() -> None:
+    while True:
+        time.sleep(MOMENT)
+        tasks.put(1)
+        tasks.get()
+        tasks.task_done()
+
+
+@expect("decides")
+def by_room_in_a_pipe_of_lines() -> None:
+    while True:
+        time.sleep(MOMENT)
+        nothing.readline()
+
+
+@expect("decides")
+def by_room_in_a_pipe_of_messages() -> None:
+    while True:
+        time.sleep(MOMENT)
+        writes.send(1)
+        reads.recv()
 
 
 @expect("decides")
