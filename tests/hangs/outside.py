@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import fcntl
 import mmap
+import multiprocessing.connection
 import os
 import pty
 import signal
@@ -341,6 +342,20 @@ class FifoWriter(Outside):
     def act(self, running: Running) -> None:
         with open(self.folder / "own/fifo", "w") as fifo:
             fifo.write("go\n")
+
+
+class ListenerClient(Outside):
+    """We connect to a listener of multiprocessing, whose address the program has written to a file."""
+
+    acts = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.argument = str(folder / "address")
+
+    def act(self, running: Running) -> None:
+        with multiprocessing.connection.Client((self.folder / "address").read_text(), authkey=b"key") as server:
+            server.send("stop")
 
 
 class ManagerClient(Outside):

@@ -159,10 +159,12 @@ bool only_zeromq_peers_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* 
          });
 }
 
-// `who`: the one who, it is assumed, does not connect. `partners`: who else may.
-Wait wait_for_connections(pid_t pid, const std::string& who, const std::vector<pid_t>& partners,
-                          TreeSnapshot* snapshot) {
-  snapshot->assume(who + " may connect to process " + std::to_string(pid));
+// `who`: the one who, it is assumed, does not connect. `partners`: who else may. `may_idle`: a server that has no
+// clients waits so.
+Wait wait_for_connections(pid_t pid, const std::string& who, const std::vector<pid_t>& partners, TreeSnapshot* snapshot,
+                          bool may_idle = false) {
+  const std::string assumed = who + " may connect to process " + std::to_string(pid);
+  may_idle ? snapshot->assume_no_client(assumed) : snapshot->assume(assumed);
   Wait wait{WaitKind::kSocket, "connections", {}, {}};
   add_processes(partners, &wait);
   return wait;
@@ -219,7 +221,9 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot
   if (!for_own_tree || !snapshot->is_closed()) {
     const bool may_be_assumed = snapshot->assumptions().no_outside_peers && (for_own_tree || snapshot->is_closed());
     if (!may_be_assumed) return live_wait(WaitKind::kSocket, kOthersMayConnect);
-    return wait_for_connections(pid, "a process of another program", snapshot->relatives_of(pid), snapshot);
+    // A listener that the program has made itself may be that of a server.
+    return wait_for_connections(pid, "a process of another program", snapshot->relatives_of(pid), snapshot,
+                                !for_own_tree);
   }
   // A manager that setup() has made is known to every worker.
   if (clients == Clients::kTree && snapshot->may_start()) {
