@@ -334,6 +334,7 @@ ALL = [
     Control("inotify_outside.c", outside.Creator),
     Control("fifo_of_its_own.sh", outside.FifoWriter, ("reads",)),
     Control("fifo_of_its_own.sh", outside.FifoWriter, ("opens",)),
+    Control("fifo_announced.sh", outside.AnnouncedFifoWriter),
     Control("listener_for_others.py", outside.ListenerClient, quiet=6),
     Control("manager_for_others.py", outside.ManagerClient),
     Control("manager_for_others.py", outside.ManagerClient, ("start",)),

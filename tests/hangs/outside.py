@@ -344,6 +344,20 @@ class FifoWriter(Outside):
             fifo.write("go\n")
 
 
+class AnnouncedFifoWriter(Outside):
+    """We write to a FIFO whose name the program has written to a file."""
+
+    acts = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.argument = str(folder / "name")
+
+    def act(self, running: Running) -> None:
+        with open((self.folder / "name").read_text().strip(), "w") as fifo:
+            fifo.write("go\n")
+
+
 class ListenerClient(Outside):
     """We connect to a listener of multiprocessing, whose address the program has written to a file."""
 

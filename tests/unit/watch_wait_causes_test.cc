@@ -320,7 +320,8 @@ TEST(WaitCauses, OfAFifoBlameOnlyProcessesThatHaveItOpen) {
     evidence.proc.fifos[fifo] = {1, 1, true};
     TreeProcess& parent = evidence.proc.process(kParent);
     parent.open(3, "/tmp/tmp.a1B2c3D4e5/other").thread(kParent).waits_for_child(kChild);
-    TreeThread& child = evidence.proc.process(kChild, kParent).open(3, fifo, O_RDWR).thread(kChild);
+    TreeThread& child =
+        evidence.proc.process(kChild, kParent).open(3, fifo, writes ? O_WRONLY : O_RDONLY).thread(kChild);
     writes ? child.writes(3) : child.reads(3);
     EXPECT_EQ(evidence.of_hang().id, "no-waker") << writes;
     parent.open(4, fifo, O_RDWR);

@@ -60,6 +60,18 @@ TEST(FifoWait, ToWriteIsRecognizedByTheFlags) {
   EXPECT_EQ(judged(&proc).waits.at(11).kind, WaitKind::kPipeRead);
 }
 
+TEST(FifoWait, OfAReaderThatHasItOpenForWritingTooIsLive) {
+  for (const std::uint64_t flags : {O_RDONLY, O_RDWR}) {
+    FakeProc proc;
+    proc.fifos[kFifo] = kHidden;
+    proc.process(10).open(3, kFifo, flags).thread(10).reads(3);
+    EXPECT_EQ(judged(&proc).is_deadlock, flags == O_RDONLY) << flags;
+    EXPECT_TRUE(judged(&proc, no_outside_peers()).is_deadlock) << "it is reported as a stall";
+    proc.processes[10].open(3, kFifo, O_RDWR).thread(10).writes(3);
+    EXPECT_TRUE(judged(&proc).is_deadlock) << "the pipe is full: a reader was to come";
+  }
+}
+
 TEST(FifoWait, IsLiveIfOthersMayKnowTheFifo) {
   const NamedPipe older{kBeforeTheTree, 1, true}, in_older_folder{1, kBeforeTheTree, true}, in_open_folder{1, 1, false};
   for (const NamedPipe& fifo : {older, in_older_folder, in_open_folder}) {

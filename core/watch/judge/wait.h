@@ -89,9 +89,10 @@ inline constexpr const char* kHandlerMayWrite = "the handler of a signal may wri
 [[nodiscard]] Wait decode_semaphore(const ThreadSample& thread, TreeSnapshot* snapshot);
 [[nodiscard]] Wait decode_message_queue(const ThreadSample& thread, TreeSnapshot* snapshot);
 [[nodiscard]] Wait decode_posix_queue(const ThreadSample& thread, TreeSnapshot* snapshot);
-/// A FIFO that is being opened, or is open: `end` of it. nullopt: the path is not a FIFO. wait_fifo.cc.
+/// A FIFO that is being opened, or is open: `end` of it. `flags`: with which it is open. nullopt: the path is not a
+/// FIFO. wait_fifo.cc.
 [[nodiscard]] std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, TreeSnapshot::End end,
-                                              TreeSnapshot* snapshot);
+                                              std::uint64_t flags, TreeSnapshot* snapshot);
 /// An open(2) that blocks: of a FIFO whose other end no process has open. wait_fifo.cc.
 [[nodiscard]] Wait decode_open(const ThreadSample& thread, TreeSnapshot* snapshot);
 /// One side of a pseudo-terminal; nullopt: it is none, or the tree does not have both sides. wait_terminal.cc.

@@ -378,7 +378,9 @@ Wait decode_known(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end
       return decode_timerfd(descriptor, snapshot);
     case Descriptor::Kind::kFile:
       if (auto terminal = decode_terminal(descriptor, end, snapshot)) return std::move(*terminal);
-      if (auto fifo = decode_fifo(pid, descriptor.target, end, snapshot)) return std::move(*fifo);
+      if (auto fifo = decode_fifo(pid, descriptor.target, end, descriptor.flags, snapshot)) {
+        return std::move(*fifo);
+      }
       return live_wait(WaitKind::kOther, descriptor.target);
     default:
       return live_wait(WaitKind::kOther, descriptor.target);

@@ -1,6 +1,7 @@
 // Waits for a FIFO of the file system to be opened, read or written at the other end. Any process that knows the name
 // may do that, so a proof needs a FIFO that the tree has made where no other user may look, in a folder with a random
-// name.
+// name. One who reads such a FIFO and has it open for writing too has told its name to others: it waits for whoever
+// opens it next.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -54,14 +55,16 @@ bool has_random_name(std::string_view folder) {
 
 }  // namespace
 
-std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, TreeSnapshot::End end, TreeSnapshot* snapshot) {
+std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, TreeSnapshot::End end, std::uint64_t flags,
+                                TreeSnapshot* snapshot) {
   const auto pipe = snapshot->proc()->named_pipe(pid, path);
   if (!pipe) return std::nullopt;
   const WaitKind kind = end == TreeSnapshot::End::kRead ? WaitKind::kPipeRead : WaitKind::kPipeWrite;
   const std::string why = "a process outside may open FIFO " + path;
   const Nanos age = snapshot->age();
   const bool is_own = pipe->age <= age;
-  const bool is_hidden = is_own && pipe->folder_is_private && pipe->folder_age <= age &&
+  const bool has_both = end == TreeSnapshot::End::kRead && (flags & O_ACCMODE) == O_RDWR;
+  const bool is_hidden = is_own && !has_both && pipe->folder_is_private && pipe->folder_age <= age &&
                          has_random_name(std::string_view(path).substr(0, path.rfind('/')));
   if (!snapshot->blind_spot().empty()) return live_wait(kind, snapshot->blind_spot());
   if (!is_hidden || !snapshot->is_closed()) {
@@ -79,7 +82,7 @@ Wait decode_open(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const auto path = opened_path(thread, snapshot);
   const auto flags = thread.call.arguments[thread.call.number == SYS_openat ? 2 : 1];
   const TreeSnapshot::End end = (flags & O_ACCMODE) == O_RDONLY ? TreeSnapshot::End::kRead : TreeSnapshot::End::kWrite;
-  auto wait = path ? decode_fifo(thread.pid, *path, end, snapshot) : std::nullopt;
+  auto wait = path ? decode_fifo(thread.pid, *path, end, O_RDONLY, snapshot) : std::nullopt;
   return wait ? std::move(*wait) : live_wait(WaitKind::kOther, "it opens a file");
 }
 
