@@ -324,6 +324,7 @@ ALL = [
     Control("sigwait_for_child.c"),
     Control("threads_greet_late.py"),
     Control("output_captured_by_thread.py"),
+    Control("lock_freed_by_handler.py", outside.Signaller, quiet=6),
     Control("signalfd_outside.c", outside.Signaller),
     Control("signalfd_outside.c", outside.Terminator),
     Control("stopped_from_outside.py", outside.Continuer),

@@ -34,6 +34,12 @@ TEST(PythonSignals, AreNotHandledByWhatPythonItselfDoes) {
   EXPECT_EQ(handled_by("signal_prints_stacks"), 0U);
 }
 
+TEST(PythonSignals, FreeALockByAFunctionThatTheirHandlerCalls) {
+  EXPECT_TRUE(read_from("signal_frees_lock", handlers_may_free_locks));
+  EXPECT_FALSE(read_from("signals_handled", handlers_may_free_locks));
+  EXPECT_FALSE(read_from("interrupt_raises", handlers_may_free_locks));
+}
+
 TEST(PythonSignals, OfChildrenMayBeForWorkersOfTorchAlone) {
   EXPECT_TRUE(read_from("workers_watched", only_watches_workers_of_torch));
   EXPECT_FALSE(read_from("workers_watched_too", only_watches_workers_of_torch)) << "another handler runs too";

@@ -162,7 +162,10 @@ std::string TreeSnapshot::why_it_acts_alone(Process* process, const StatusFile& 
   // Its numbers for threads and children mean other ones here.
   if (status.namespaces > 1) return "is in a PID namespace of its own";
   if (Release release = release_by_signals(*process, status); !release.why.empty()) {
-    if (!boundary_.assumptions.handlers_release_no_thread) return std::move(release.why);
+    const bool may_assume = boundary_.assumptions.handlers_release_no_thread;
+    if (!may_assume || handlers_may_free_locks(proc_, process->speaker, maps(process->pid))) {
+      return std::move(release.why);
+    }
     assumes_no_signal_ = assumes_no_signal_ || release.may_be_awaited;
     assume("process " + std::to_string(process->pid) + " " + release.why + ", whose handler may let it go on");
   }

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "watch/stacks/python_interpreter.h"
+#include "watch/stacks/python_names.h"
 #include "watch/stacks/python_object.h"
 
 namespace mprun {
@@ -63,7 +64,8 @@ std::vector<std::uint64_t> variables_around(std::uint64_t address, const std::ve
 class HandlerReader {
  public:
   HandlerReader(const PythonInterpreter& python, ProcessMemory* memory)
-      : object_size_(python.layout.object_size),
+      : layout_(python.layout),
+        object_size_(python.layout.object_size),
         objects_(python.layout, memory),
         codes_(memory, python.layout, python.types),
         memory_(memory) {}
@@ -84,6 +86,14 @@ class HandlerReader {
                                code->file.ends_with("/trio/_core/_ki.py"));
   }
 
+  // Whether it names release(), which frees a lock, or calls a function of its module or class that does.
+  bool may_free_lock(std::uint64_t function) {
+    if (objects_.is_a(function, "functools.partial")) function = word(field(function));
+    const bool is_method = objects_.is_a(function, "method");
+    const std::uint64_t self = is_method ? word(field(function) + sizeof(std::uint64_t)) : 0;
+    return may_free_lock(is_method ? word(field(function)) : function, self, 0);
+  }
+
   // It calls the handler that was there before, if there was one: its only variable of the function around it.
   bool is_torchs_for_workers(std::uint64_t function) {
     const PythonCode* const code = objects_.is_a(function, "function") ? code_of(function) : nullptr;
@@ -97,6 +107,25 @@ class HandlerReader {
   }
 
  private:
+  static constexpr int kDeepest = 3;
+  static constexpr std::uint64_t kMostNames = 64;
+
+  // Where names are read: CPython 3.11 and later.
+  bool may_free_lock(std::uint64_t function, std::uint64_t self, int depth) {
+    const PythonCode* const code = objects_.is_a(function, "function") ? code_of(function) : nullptr;
+    if (layout_.minor < 11 || code == nullptr || depth > kDeepest) return false;
+    const PythonNames names({}, *code, layout_, &codes_, memory_);
+    const std::uint64_t globals = names.globals_of_function(function);
+    const std::uint64_t count = std::min(names.name_count(names.code()), kMostNames);
+    for (unsigned i = 0; i < count; ++i) {
+      const std::string name = names.name(i);
+      if (name == "release") return true;
+      const std::uint64_t of_class = self != 0 ? names.class_entry_of(self, name) : 0;
+      if (may_free_lock(of_class != 0 ? of_class : names.entry_of(globals, name), self, depth + 1)) return true;
+    }
+    return false;
+  }
+
   // The first field of a partial, method, function, builtin, tuple or cell.
   std::uint64_t field(std::uint64_t object) const { return object + object_size_; }
   std::uint64_t word(std::uint64_t address) const { return memory_->read<std::uint64_t>(address).value_or(0); }
@@ -128,6 +157,7 @@ class HandlerReader {
     return nullptr;
   }
 
+  const PythonLayout& layout_;
   std::uint64_t object_size_;
   PythonObjects objects_;
   PythonCodeReader codes_;
@@ -166,6 +196,15 @@ std::optional<std::uint64_t> signals_handled_in_python(ProcSource* proc, pid_t p
     handled |= std::uint64_t{1} << (signal - 1);
   }
   return handled;
+}
+
+bool handlers_may_free_locks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings) {
+  ProcessMemory memory(proc, pid, kMostOfImage + kMostOfObjects);
+  const auto found = find_handlers(proc, pid, mappings, &memory);
+  if (!found) return false;
+  HandlerReader handlers(found->python, &memory);
+  return std::any_of(found->table.begin() + 1, found->table.end(),
+                     [&](const Handler& one) { return handlers.may_free_lock(one.function); });
 }
 
 bool only_watches_workers_of_torch(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings) {

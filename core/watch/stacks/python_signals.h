@@ -14,6 +14,9 @@ namespace mprun {
 [[nodiscard]] std::optional<std::uint64_t> signals_handled_in_python(ProcSource* proc, pid_t pid,
                                                                      const std::vector<Mapping>& mappings);
 
+/// Whether such a function frees a lock: the name of the method is all that is looked at.
+[[nodiscard]] bool handlers_may_free_locks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings);
+
 /// True if the program's function for SIGCHLD is that of torch's DataLoaders
 /// (torch/utils/data/_utils/signal_handling.py), which raises an error if one of their workers has failed, and does
 /// nothing about other children.

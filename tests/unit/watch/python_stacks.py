@@ -664,6 +664,23 @@ def signals_handled() -> None:
     report_and_park()
 
 
+class Gate:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def open(self) -> None:
+        self.lock.release()
+
+    def handle(self, _number: int, _frame: object) -> None:
+        self.open()
+
+
+def signal_frees_lock() -> None:
+    """The handler calls a method that does."""
+    signal.signal(signal.SIGUSR1, Gate().handle)
+    report_and_park()
+
+
 def signal_prints_stacks() -> None:
     faulthandler.register(signal.SIGUSR1)
     report_and_park()
@@ -713,5 +730,5 @@ if __name__ == "__main__":
     {function.__name__: function for function in (
         threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, gil_wanted,
         gil_kept_by_join, pool_without_results, pool_with_results, subinterpreter, loops, waits, counting, interrupt_raises,
-        interrupt_cancels, signals_handled, signal_prints_stacks, signal_wakes_loop, workers_watched,
+        interrupt_cancels, signals_handled, signal_frees_lock, signal_prints_stacks, signal_wakes_loop, workers_watched,
         workers_watched_too)}[sys.argv[1]]()
