@@ -222,6 +222,7 @@ ALL = [
     Control("beats_until.py", seconds=8, more=("item",), stall=OUTSIDE_SECONDS),
     Control("beats_until.py", seconds=10, more=("items-each-time",), stall=OUTSIDE_SECONDS),
     Control("beats_until.py", seconds=8, more=("progress",), stall=OUTSIDE_SECONDS),
+    Control("beats_until.py", seconds=8, more=("attribute",), stall=OUTSIDE_SECONDS),
     Control("beats_until.py", seconds=8, more=("tasks",), stall=OUTSIDE_SECONDS),
     Control("beats_until.py", seconds=8, more=("lines-read",), stall=OUTSIDE_SECONDS),
     Control("beats_until.py", seconds=12, more=("messages",), stall=OUTSIDE_SECONDS),

@@ -320,6 +320,7 @@ class BeatReader {
     const std::string module = names_.module_of_type(names_.type_of(object));
     if (module == "logging") return !is_method(name, kWrites) ? method(name, false) : writes() && only_writes(object);
     if (is_harmless_module(module)) return method(name, false);
+    if (has_own(object, "__getattribute__")) return false;
     const std::uint64_t value = names_.attribute_of(object, name);
     if (has_waits(module) && (is_called || !is_harmless_type(names_.type_name(value)))) {
       return is_of_wait(module, name);
@@ -340,7 +341,12 @@ class BeatReader {
   bool store_attribute(std::uint64_t object, const std::string& name) {
     findings_->beat->changes_variables = true;
     findings_->set.insert(name);
-    return object != 0 && names_.class_entry_of(object, name) == 0;
+    return object != 0 && names_.class_entry_of(object, name) == 0 && !has_own(object, "__setattr__");
+  }
+
+  // Whether a class in Python has a method of this name: of the interpreter's, "object" has one.
+  bool has_own(std::uint64_t object, const std::string& method) const {
+    return names_.type_name(names_.class_entry_of(object, method)) == "function";
   }
 
   // Functions of the program that are asked of each record.

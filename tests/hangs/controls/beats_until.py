@@ -54,6 +54,27 @@ def by_line() -> None:
             print("go on", flush=True)
 
 
+class Progress:
+    """Watched by its own class."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if time.monotonic() >= END and first.locked():
+            first.release()
+
+
+progress = Progress()
+
+
+def by_attribute() -> None:
+    while True:
+        time.sleep(PERIOD)
+        progress.rounds += 1
+
+
 def wait_for_items(count: int) -> None:
     for _ in range(count):
         items.get()
@@ -113,6 +134,7 @@ THREADS = {
     "item": [by_item, lambda: wait_for_items(1)],
     "items-each-time": [by_items_each_time, lambda: wait_for_items(ITEMS)],
     "progress": [by_progress, wait_for_progress],
+    "attribute": [by_attribute],
     "line-of-child": [by_line],
 }
 

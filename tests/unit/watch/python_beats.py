@@ -72,7 +72,29 @@ class Worker:
         return self.state
 
 
-worker = Worker()
+class Watched:
+    """Whoever sets an attribute of it runs its code."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        worker.check()
+
+
+class Guarded:
+    """The same when one is read."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+
+    def __getattribute__(self, name: str) -> object:
+        worker.check()
+        return super().__getattribute__(name)
+
+
+worker, watched, guarded = Worker(), Watched(), Guarded()
 
 
 def expect(what: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
@@ -227,6 +249,20 @@ def by_room_in_a_pipe_of_messages() -> None:
         time.sleep(MOMENT)
         writes.send(1)
         reads.recv()
+
+
+@expect("decides")
+def by_an_attribute_that_is_watched() -> None:
+    while True:
+        time.sleep(MOMENT)
+        watched.rounds += 1
+
+
+@expect("decides")
+def by_an_attribute_that_is_guarded() -> None:
+    while True:
+        time.sleep(MOMENT)
+        print(guarded.rounds, file=nowhere)
 
 
 @expect("decides")
