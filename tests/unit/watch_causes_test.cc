@@ -207,6 +207,15 @@ TEST(Causes, ALockOfALibraryWhoseFunctionWasCalledWithinItself) {
   EXPECT_NE(cause.explanation.find("Queue.put, which was called while it had not returned"), std::string::npos)
       << cause.explanation;
   EXPECT_NE(cause.fix.find("call Queue.put while it runs"), std::string::npos) << cause.fix;
+
+  waits_for_python_lock(&evidence, &process, kChild, kOtherLock, kLib + "threading.py", "Condition.wait");
+  const HangCause beside = evidence.of_hang();
+  EXPECT_EQ(beside.id, "lock-cycle") << "the other thread waits for an item of the queue";
+  EXPECT_NE(beside.explanation.find("this thread has the lock itself"), std::string::npos) << beside.explanation;
+  EXPECT_EQ(beside.fix, cause.fix);
+  waits_for_python_lock(&evidence, &process, kChild, kOtherLock);
+  EXPECT_NE(evidence.of_hang().explanation.find("wait for locks"), std::string::npos) << "it may be that of the other";
+  process.threads.erase(kChild);
   frames.front().function = "Condition.wait";
   EXPECT_EQ(evidence.of_hang().id, "never-notified") << "a notice";
 }
@@ -235,6 +244,9 @@ TEST(Causes, ACycleOfPythonsLocks) {
   process.thread(kThird).sleeps();
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "one may still free the locks: nothing is stuck";
   process.threads.erase(kThird);
+  cause = evidence.of_hang();
+  EXPECT_NE(cause.explanation.find("unless one that has ended left it locked"), std::string::npos) << cause.explanation;
+  EXPECT_NE(cause.fix.find("after an error"), std::string::npos) << cause.fix;
   for (const char* function : {"Handler.acquire", "Handler.handle"}) {  // the latter since 3.13
     waits_for_python_lock(&evidence, &process, kChild, kLock, kLib + "logging/__init__.py", function);
     EXPECT_EQ(evidence.of_hang().id, "lock-cycle") << "a lock of logging";

@@ -243,14 +243,30 @@ std::optional<Explanation> python_lock_inherited(const Evidence& evidence) {
 }
 
 std::optional<Explanation> python_lock_taken_twice(const Evidence& evidence) {
-  const JudgedThread* waits =
-      find_stuck(evidence, [&](const auto& thread) { return waits_for_python_lock(evidence, thread); });
-  if (waits == nullptr || evidence.snapshot->process(waits->sample->pid)->threads.size() != 1) return std::nullopt;
+  const auto called_again = [&](const JudgedThread& thread) {
+    return call_within_itself(evidence.python.at(thread.sample->tid));
+  };
+  const auto is_alone = [&](const JudgedThread& thread) {
+    return evidence.snapshot->process(thread.sample->pid)->threads.size() == 1;
+  };
+  const auto is_only_one = [&](const JudgedThread& thread) {
+    return find_stuck(evidence, [&](const JudgedThread& other) {
+             return &other != &thread && other.sample->pid == thread.sample->pid &&
+                    waits_for_python_lock(evidence, other);
+           }) == nullptr;
+  };
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return waits_for_python_lock(evidence, thread) &&
+           (is_alone(thread) || (called_again(thread) != nullptr && is_only_one(thread)));
+  });
+  if (waits == nullptr) return std::nullopt;
   const pid_t tid = waits->sample->tid;
-  if (const PythonFrame* again = call_within_itself(evidence.python.at(tid))) {
+  if (const PythonFrame* again = called_again(*waits)) {
     return Explanation{thread_text(*waits) + " waits for a lock in " + again->function +
-                           ", which was called while it had not returned: the process has no other thread, so this one "
-                           "has the lock, or one that has ended",
+                           ", which was called while it had not returned: " +
+                           (is_alone(*waits) ? "the process has no other thread, so this one has the lock, or one that "
+                                               "has ended"
+                                             : "this thread has the lock itself, or one that waits too"),
                        "do not let a handler, finalizer or callback call " + again->function +
                            " while it runs: leave the work to another thread, or to later"};
   }
@@ -275,10 +291,15 @@ std::optional<Explanation> python_lock_cycle(const Evidence& evidence) {
     if (thread.sample->pid == pid) waiting.push_back(thread.sample->tid);
   }
   if (waiting.empty()) return std::nullopt;
-  return Explanation{std::string(waiting.size() == 1 ? "thread " : "threads ") + threads_text(waiting) +
-                     " of process " + std::to_string(pid) +
-                     (waiting.size() == 1 ? " waits for a lock" : " wait for locks") +
-                     " that only threads of that process could free, and all of those wait themselves"};
+  // One that waits for no other's lock: who had it may have ended without a word.
+  const bool is_only_one = waiting.size() == 1;
+  return Explanation{std::string(is_only_one ? "thread " : "threads ") + threads_text(waiting) + " of process " +
+                         std::to_string(pid) + (is_only_one ? " waits for a lock" : " wait for locks") +
+                         " that only threads of that process could free, and all of those wait themselves" +
+                         (is_only_one ? ", unless one that has ended left it locked" : ""),
+                     is_only_one ? "free it in any case, also after an error (`with lock:`), and wait for no thread "
+                                   "while you hold a lock that it needs"
+                                 : ""};
 }
 
 // A thread that imports a module waits meanwhile for another, which needs that module.
