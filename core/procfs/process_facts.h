@@ -117,7 +117,7 @@ struct Descriptor {
   std::uint64_t info_inode = 0;  ///< of any kind; 0: not known (before Linux 5.14). Eventfds and the like share one
   std::vector<int> watched;      ///< kEpoll: the descriptors in its set ("tfd:"), by their numbers when they were added
   std::vector<std::uint64_t> watched_inodes;  ///< of each of `watched`, as info_inode; if it changed, so has the file
-  std::vector<int> edge_triggered;            ///< those of `watched` that were added with EPOLLET
+  std::vector<int> edge_triggered;            ///< those of `watched` with EPOLLET, and with EPOLLONESHOT after that
   pid_t process = 0;                          ///< kPidfd: of which process; -1 when that has ended
   bool armed = false;              ///< kTimerfd: it will expire, or may. kIoUring: the kernel works for it, or may
   std::uint64_t requests = 0;      ///< kIoUring: that the kernel has taken so far, modulo 2^32

@@ -64,6 +64,12 @@ bool is_zero_time(TextScan scan) {
          nanos == 0;
 }
 
+/// EPOLLONESHOT leaves no events to wait for after the first.
+bool is_reported_once(std::uint32_t events) {
+  constexpr std::uint32_t kAny = EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLPRI | EPOLLOUT | EPOLLWRNORM;
+  return (events & EPOLLET) != 0 || ((events & EPOLLONESHOT) != 0 && (events & kAny) == 0);
+}
+
 /// "        4 events:       19 data:     7fd800000004  pos:0 ino:1ede3c sdev:f"
 void take_watched(TextScan scan, Descriptor* descriptor) {
   int number = -1;
@@ -71,7 +77,7 @@ void take_watched(TextScan scan, Descriptor* descriptor) {
   descriptor->watched.push_back(number);
   descriptor->watched_inodes.push_back(0);
   std::uint32_t events = 0;
-  if (scan.word() == "events:" && scan.number(&events, 16) && (events & EPOLLET) != 0) {
+  if (scan.word() == "events:" && scan.number(&events, 16) && is_reported_once(events)) {
     descriptor->edge_triggered.push_back(number);
   }
   while (!scan.at_end()) {

@@ -411,6 +411,7 @@ _VARIANTS = [
     Case("sqlite_own_transaction.py", STALLED, LOCK_CYCLE, rest="polling"),
     Case("epoll_edge_missed.c", DEADLOCK, EDGE_MISSED, compiler="gcc"),
     Case("epoll_edge_missed_tcp.py", STALLED, EDGE_MISSED),
+    Case("epoll_one_shot.py", DEADLOCK, EDGE_MISSED),
     Case("accept_of_closed_socket.py", STALLED, ("closed-while-waiting",), THREAD_JOIN),
     Case("recv_of_closed_socket.c", STALLED, ("closed-while-waiting",), ("pthread_join",), compiler="gcc"),
     Case("http_request_to_self.py", DEADLOCK, ("server-asks-itself",), ("urlopen",)),

@@ -84,11 +84,13 @@ TEST(DescriptorInfo, HoldsTheSetOfAnEpoll) {
       "tfd:        4 events:       19 data:     7fd800000004  pos:0 ino:1ede3c sdev:f\n"
       "tfd:        5 events:       1c data:     7fd800000005\n"
       "tfd:        6 events: 80000019 data:     7fd800000006  pos:0 ino:1ede3d sdev:f\n"
+      "tfd:        7 events: 40000001 data:     7fd800000007  pos:0 ino:1ede3e sdev:f\n"
+      "tfd:        8 events: 40000000 data:     7fd800000008  pos:0 ino:1ede3f sdev:f\n"
       "tfd: x events: 1\ntfd:",
       &descriptor);
-  EXPECT_THAT(descriptor.watched, ElementsAre(4, 5, 6));
-  EXPECT_THAT(descriptor.watched_inodes, ElementsAre(0x1ede3c, 0, 0x1ede3d));
-  EXPECT_THAT(descriptor.edge_triggered, ElementsAre(6));
+  EXPECT_THAT(descriptor.watched, ElementsAre(4, 5, 6, 7, 8));
+  EXPECT_THAT(descriptor.watched_inodes, ElementsAre(0x1ede3c, 0, 0x1ede3d, 0x1ede3e, 0x1ede3f));
+  EXPECT_THAT(descriptor.edge_triggered, ElementsAre(6, 8)) << "7 has EPOLLONESHOT, and has made no event yet";
   Descriptor file = parse_descriptor(3, "/tmp/x");
   parse_descriptor_info("tfd: 4 events: 19\n", &file);
   EXPECT_THAT(file.watched, IsEmpty());

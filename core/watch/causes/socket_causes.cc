@@ -32,11 +32,12 @@ std::optional<Explanation> missed_edge_of(const Evidence& evidence, const Judged
     if (socket == nullptr || socket->kind != Descriptor::Kind::kSocket) continue;
     const std::uint64_t unread = unread_bytes(evidence, pid, *socket);
     if (unread == 0) continue;
-    return Explanation{thread_text(thread) + " waits in epoll for new data on descriptor " + std::to_string(watched) +
-                           ", and " + std::to_string(unread) +
-                           " bytes are there that it has not read: added with EPOLLET, they were reported once",
-                       {},
-                       true};
+    return Explanation{
+        thread_text(thread) + " waits in epoll for new data on descriptor " + std::to_string(watched) + ", and " +
+            std::to_string(unread) +
+            " bytes are there that it has not read: added with EPOLLET or EPOLLONESHOT, they were reported once",
+        {},
+        true};
   }
   return std::nullopt;
 }
