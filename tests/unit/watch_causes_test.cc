@@ -299,6 +299,12 @@ TEST(Causes, QueueNotDrained) {
   cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "queue-not-drained");
   EXPECT_NE(cause.fix.find("queue.get()"), std::string::npos) << cause.fix;
+  evidence.forked(kOne, kParent, 1);
+  evidence.ended(kOne, kParent, 1 << 8);
+  cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "queue-not-drained");
+  EXPECT_NE(cause.explanation.find(std::to_string(kOne) + " ended with exit code 1"), std::string::npos)
+      << "it may have been meant to read: " << cause.explanation;
   parent.thread(kParent).waits_on(kLock);
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no thread waits for its end";
   parent.thread(kParent).waits_for_child(kChild);
@@ -312,6 +318,12 @@ TEST(Causes, PipeNeverClosed) {
   TreeProcess& process = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY);
   process.thread(kParent).reads(3);
   EXPECT_EQ(evidence.of_hang().id, "pipe-never-closed");
+  evidence.forked(kOne, kParent, 1);
+  evidence.ended(kOne, kParent, 1 << 8);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "pipe-never-closed");
+  EXPECT_NE(cause.explanation.find(std::to_string(kOne) + " ended with exit code 1"), std::string::npos)
+      << cause.explanation;
   process.thread(kThird).waits_on(kOtherLock);
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the other thread was to write";
   evidence.python[kParent] = {{"/home/anna/train.py", 7, "read"}};

@@ -73,6 +73,11 @@ TEST(ThreadCauses, ReaderIsJoined) {
   EXPECT_EQ(cause.id, "input-never-closed");
   EXPECT_THAT(cause.explanation, HasSubstr("thread 5000030 of process 5000010 reads pipe 70"));
   EXPECT_THAT(cause.explanation, HasSubstr("waits for the end of a thread at /home/anna/run.py:7"));
+  EXPECT_THAT(cause.fix, HasSubstr("shut it down"));
+  evidence.python[kThird].insert(evidence.python[kThird].begin(),
+                                 {"/usr/lib/python3.11/multiprocessing/queues.py", 103, "Queue.get"});
+  EXPECT_EQ(evidence.of_hang().id, "input-never-closed");
+  EXPECT_THAT(evidence.of_hang().fix, HasSubstr("such as None"));
   evidence.proc.process(kChild, kParent).pipe(4, 70, O_WRONLY).thread(kChild).waits_on(kLockWord);
   EXPECT_NE(evidence.of_hang().id, "input-never-closed") << "another process was to write";
 }

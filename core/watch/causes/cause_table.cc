@@ -81,7 +81,8 @@ constexpr CauseRule kStuckRules[] = {
      "before you close a socket, call shutdown(SHUT_RDWR), which ends accept() and recv(); close the other end of a "
      "pipe, or let the thread poll a second pipe by which you wake it"},
     {kQueueNotDrained, queue_not_drained, "get all results before you join: queue.get() first, then process.join()"},
-    {kQueueNotDrained, output_not_read, "read all of the output before you wait for the process that writes it"},
+    {kQueueNotDrained, output_not_read,
+     "read all of the output before you wait for the process that writes it, or close your end of the pipe"},
     {kChildSignalMissed, child_signal_missed,
      "block SIGCHLD before you look whether a child has ended, and wait with sigsuspend, or use waitpid"},
     {kPipeNeverClosed, pipe_never_closed, kCloseOwnEnd},

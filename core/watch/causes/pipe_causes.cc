@@ -211,7 +211,10 @@ std::optional<Explanation> own_output_not_read(const Evidence& evidence) {
 std::optional<Explanation> queue_not_drained(const Evidence& evidence) {
   const JudgedThread* writer = find_unread_writer(evidence);
   if (writer == nullptr || !evidence.is_in(writer->sample->tid, kQueues, "")) return std::nullopt;
-  return output_not_read(evidence);
+  auto found = output_not_read(evidence);
+  const RecordedDeath* const dead = find_dead_worker(evidence);
+  if (found && dead != nullptr) found->text += "; " + end_text(*dead) + ", which may have been meant to read it";
+  return found;
 }
 
 // A reader waits for the end of a pipe whose writing end it has open itself, or of a pair of sockets, and which no
@@ -226,20 +229,22 @@ std::optional<Explanation> pipe_never_closed(const Evidence& evidence) {
            !asks_itself(evidence, thread) && !has_writer_beside(evidence, thread);
   });
   if (reader == nullptr) return std::nullopt;
+  const RecordedDeath* const dead = find_dead_worker(evidence);
+  const std::string end = dead != nullptr && dead->parent == reader->sample->pid ? "; " + end_text(*dead) : "";
   if (evidence.is_in(reader->sample->tid, kQueues, "Queue.get")) {
     return Explanation{thread_text(*reader) + " waits for an item of a queue (" + reader->wait.object +
-                           "), and no other process that could put one has it open any more",
+                           "), and no other process that could put one has it open any more" + end,
                        "put one result for each task, also after an error: what cannot be pickled is not put, and "
                        "reported by a traceback above; get(timeout=...) notices"};
   }
   if (reader->wait.kind == WaitKind::kSocket) {
     return Explanation{
         thread_text(*reader) + " reads from " + reader->wait.object +
-            ", and no other process has the other end open: only this one, which waits",
+            ", and no other process has the other end open: only this one, which waits" + end,
         "close the other end in the process that reads: it then finds the end when its partner has ended"};
   }
   return Explanation{thread_text(*reader) + " reads " + reader->wait.object +
-                     " to its end, which never comes: no other process has the writing end open"};
+                     " to its end, which never comes: no other process has the writing end open" + end};
 }
 
 // The same in Ruby, which polls a pipe before it reads it, and a counter for its own threads.

@@ -64,8 +64,11 @@ std::optional<Explanation> reader_is_joined(const Evidence& evidence) {
   });
   if (joins == nullptr) return std::nullopt;
   return Explanation{thread_text(*reader) + " reads " + reader->wait.object +
-                     ", of which only its own process has the other end open, and " + thread_text(*joins) +
-                     " waits for the end of a thread" + place_text(evidence, *joins)};
+                         ", of which only its own process has the other end open, and " + thread_text(*joins) +
+                         " waits for the end of a thread" + place_text(evidence, *joins),
+                     evidence.is_in(reader->sample->tid, "/multiprocessing/queues.py", "Queue.get")
+                         ? "put what tells the thread to end, such as None, before you wait for it"
+                         : ""};
 }
 
 // What runs in an event loop blocks it, until a future is set.
