@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "json/json_text.h"
@@ -17,12 +16,6 @@
 
 namespace mprun {
 namespace {
-
-[[nodiscard]] bool same_file(int one, int other) {
-  struct stat a {};
-  struct stat b {};
-  return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
 
 [[nodiscard]] Result<AppendFile> open_copy(const std::string& target) {
   if (target != "-") return AppendFile::create(target, "--results");
@@ -126,10 +119,6 @@ Result<std::unique_ptr<ResultsWriter>> ResultsWriter::make(AppendFile file, cons
   if (!options.copy.empty()) {
     Result<AppendFile> opened = open_copy(options.copy);
     if (!opened) return std::move(opened).error();
-    if (same_file(file.fd(), opened->fd())) {
-      return usage_error("--results " + options.copy + " is the run's own results.jsonl, which is written anyway; " +
-                         "leave --results out or name another file");
-    }
     copy = std::move(*opened);
   }
   // Not make_unique: the constructor is private, so that a writer always has its files.

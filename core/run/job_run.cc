@@ -14,6 +14,7 @@
 #include "base/exit_codes.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "record/journal.h"
 #include "run/hang_watch.h"
 #include "run/installation.h"
 #include "run/job_records.h"
@@ -71,6 +72,30 @@ Result<void> check_junit(const std::string& path) {
   const std::string folder = std::filesystem::absolute(path, error).parent_path().string();
   if (access(folder.c_str(), W_OK | X_OK) == 0) return {};
   return usage_error("--junit: " + path + " cannot be written: " + folder + ": " + std::strerror(errno));
+}
+
+/// Refuses a copy of the results that would empty a file which the run reads or keeps.
+Result<void> check_copy(const JobSpec& spec, const Provenance& origin) {
+  namespace fs = std::filesystem;
+  if (spec.results.empty() || spec.results == "-") return {};
+  std::error_code error;
+  const auto is = [&](const fs::path& path) { return fs::equivalent(spec.results, path, error); };
+  const auto refuse = [&](const std::string& what) {
+    return usage_error("--results " + spec.results + " is " + what + "; leave --results out or name another file");
+  };
+  const fs::path copy(spec.results);
+  const bool in_run = !spec.output_dir.empty() && fs::equivalent(copy.parent_path(), spec.output_dir, error);
+  for (const std::string name :
+       {"results.jsonl", kJournalName, "job.json", "joblog.tsv", "summary.json", "usage.jsonl", "mprun.log"}) {
+    const bool own = in_run && copy.filename() == name;
+    if (own || is(fs::path(spec.output_dir) / name))
+      return refuse("the run's own " + name + ", which is written anyway");
+  }
+  if (is(origin.spec_path)) return refuse("the job's spec, which would be lost");
+  for (const Fingerprint& file : origin.files) {
+    if (is(file.path)) return refuse(file.what + ", which would be lost");
+  }
+  return {};
 }
 
 /// MPRUN_LOG, and over it --log-level.
@@ -132,6 +157,7 @@ class JobRun {
     if (!installation) return installation.error();
     installation_ = std::move(*installation);
     if (auto writable = check_junit(request_.junit); !writable) return writable;
+    if (auto harmless = check_copy(spec_, plan_.origin); !harmless) return harmless;
     open_files_ = raise_open_files();
     if (spec_.kind == JobKind::kRanks && spec_.shard.value_or(Shard{}).count > 1) {
       if (auto met = agree_on_meeting_point(&spec_.allocation); !met) return met;

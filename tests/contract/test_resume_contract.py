@@ -168,6 +168,19 @@ def test_failed_tasks_are_tried_again_when_asked(
     assert [line["value"] for line in stable(run_dir)] == [number**2 for number in range(40)]
 
 
+@pytest.mark.parametrize("name", ["results.jsonl", "journal.jsonl", "job.json", "joblog.tsv"])
+def test_a_copy_of_the_results_empties_no_file_of_the_run(
+    kill_mprun: KillCommand, run_mprun: RunCommand, tmp_path: Path, name: str
+) -> None:
+    """Neither by its own name nor by another."""
+    run_dir = kill_mprun(job("fork"))
+    before = (run_dir / name).read_bytes()
+    (tmp_path / "link").symlink_to(run_dir / name)
+    for copy in (run_dir / name, tmp_path / "link"):
+        assert f"the run's own {name}" in run_mprun("resume", "--results", copy, run_dir).check(2).stderr
+        assert (run_dir / name).read_bytes() == before
+
+
 def test_a_torn_line_is_run_again(kill_mprun: KillCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
     """A power cut may leave half a line, zeros, or a line with a gap in it."""
     run_dir = kill_mprun(job("spawn"))

@@ -707,6 +707,18 @@ def test_results_file_not_writable(run_job: RunCommand, tmp_path: Path) -> None:
         assert name in run.stderr
 
 
+def test_results_on_a_file_that_the_run_reads(run_job: RunCommand, tmp_path: Path) -> None:
+    """It would be emptied before its last lines are read."""
+    (tmp_path / "in.jsonl").write_text("[1]\n[2]\n")
+    spec = {**FINE, "inputs": {"jsonl": "in.jsonl"}}
+    for name in ("in.jsonl", "twice.py", "job.json"):
+        run = run_job(spec, "--results", name, scripts={"twice.py": TWICE}).check(2)
+        assert f"{name} is the " in run.stderr and "name another file" in run.stderr
+        assert not run.run_dir.exists()
+    assert (tmp_path / "in.jsonl").read_text() == "[1]\n[2]\n"
+    assert (tmp_path / "twice.py").read_text() == TWICE
+
+
 def test_disk_full(run_job: RunCommand, mount_disk: MountDisk) -> None:
     """The job stops instead of computing what cannot be kept; what is there is whole lines."""
     small_disk = mount_disk("256k")
