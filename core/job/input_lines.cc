@@ -57,6 +57,7 @@ void InputLines::rewind() {
   number_ = 0;
   begin_ = end_ = scanned_ = 0;
   ended_ = skipping_ = false;
+  again_ = true;
 }
 
 Result<std::uint64_t> InputLines::count() {
@@ -92,7 +93,9 @@ InputLines::Fill InputLines::fill() {
   const ssize_t n = room == 0 ? 0 : read_at(descriptor(), regular_, buffer_.data() + end_, room, offset_);
   if (n < 0 && errno == EAGAIN) return Fill::kWait;
   if (n < 0) failure_ = std::string("reading failed: ") + std::strerror(errno);
-  if (n < 0) return Fill::kFailed;
+  if (again_ && n == 0 && offset_ < size_) failure_ = "the file has become shorter while it was read";
+  if (!failure_.empty()) return Fill::kFailed;
+  if (regular_ && n == 0) size_ = offset_;  // some file systems claim more than there is
   offset_ += static_cast<std::uint64_t>(n);
   end_ += static_cast<std::size_t>(n);
   return n == 0 ? Fill::kEnd : Fill::kData;

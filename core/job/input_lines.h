@@ -18,7 +18,7 @@ class InputLines {
     kEnd,      ///< no more
     kWait,     ///< a pipe has no data yet
     kTooLong,  ///< a line of more than kLongestLine bytes was skipped
-    kFailed,   ///< reading failed, see failure(); kEnd follows
+    kFailed,   ///< reading failed, or the file is shorter than before rewind(): see failure(); kEnd follows
   };
   static constexpr std::size_t kLongestLine = std::size_t{1} << 30U;
 
@@ -49,11 +49,12 @@ class InputLines {
 
   Fd owned_;
   bool regular_ = false;
+  bool again_ = false;  ///< rewind() was called: size_ is certain
   bool ended_ = false;
   bool skipping_ = false;     ///< inside a line that is too long
   std::uint64_t start_ = 0;   ///< of a regular file: the first byte to read
   std::uint64_t offset_ = 0;  ///< and the next
-  std::uint64_t size_ = 0;    ///< and the end, as it was when opened
+  std::uint64_t size_ = 0;    ///< and the end, as it was when first read
   std::uint64_t number_ = 0;
   std::size_t longest_ = kLongestLine;
   std::string buffer_;

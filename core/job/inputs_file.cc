@@ -63,12 +63,10 @@ class LineSource final : public InputSource {
 
  private:
   Pull give_json(std::string_view line, std::string* out) {
-    // a regular file was checked when it was opened
-    if (!total_) {
-      if (const std::optional<SyntaxFault> fault = check_json(line)) {
-        *out += describe_fault(name_, lines_.number(), *fault);
-        return Pull::kBad;
-      }
+    // A regular file was checked when it was opened, but may have changed since.
+    if (const std::optional<SyntaxFault> fault = check_json(line)) {
+      *out += describe_fault(name_, lines_.number(), *fault);
+      return Pull::kBad;
     }
     *out += line;
     return Pull::kItem;

@@ -190,6 +190,41 @@ TEST_F(JobInputs, ManyLinesAreReadAsTheyWereCounted) {
   EXPECT_EQ((*source)->wait_fd(), -1);
 }
 
+TEST_F(JobInputs, AFileThatBecomesShorterWhileItIsReadIsAFault) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += std::to_string(i) + "\n";
+  for (const bool json : {false, true}) {
+    const std::string path = write("shrinking", text);
+    Result<std::unique_ptr<InputSource>> source = json ? open_spec(JsonlInput{path}) : open_spec(LinesInput{path});
+    ASSERT_TRUE(source);
+    std::string item;
+    ASSERT_EQ((*source)->pull(&item), InputSource::Pull::kItem);
+    ASSERT_EQ(truncate(path.c_str(), 1'000'001), 0);  // within a line
+    InputSource::Pull pulled{};
+    std::uint64_t items = 1;
+    for (item.clear(); (pulled = (*source)->pull(&item)) == InputSource::Pull::kItem; item.clear()) ++items;
+    EXPECT_EQ(pulled, InputSource::Pull::kBad);
+    EXPECT_THAT(item, HasSubstr("shrinking: the file has become shorter while it was read"));
+    EXPECT_EQ(items, 158'730U);  // the half line is none
+    EXPECT_EQ((*source)->pull(&item), InputSource::Pull::kEnd);
+  }
+}
+
+TEST_F(JobInputs, JsonlThatChangesWhileItIsReadIsCheckedAgain) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "[1]\n";
+  const std::string path = write("changing", text);
+  Result<std::unique_ptr<InputSource>> source = open_spec(JsonlInput{path});
+  ASSERT_TRUE(source);
+  std::string item;
+  ASSERT_EQ((*source)->pull(&item), InputSource::Pull::kItem);
+  std::fstream(path).seekp(4 * 199'999) << "[1,\n";
+  InputSource::Pull pulled{};
+  for (item.clear(); (pulled = (*source)->pull(&item)) == InputSource::Pull::kItem; item.clear()) continue;
+  EXPECT_EQ(pulled, InputSource::Pull::kBad);
+  EXPECT_THAT(item, HasSubstr("changing:200000:4: not JSON: half a JSON"));
+}
+
 TEST_F(JobInputs, JsonlSkipsBlankLinesAndPassesTexts) {
   const std::string path = write("a.jsonl", "\xEF\xBB\xBF{\"a\": 1}\r\n\n  \n[1, 2] \n\"x\"");
   EXPECT_THAT(all_of(JsonlInput{path}), ElementsAre("{\"a\": 1}", "[1, 2]", "\"x\""));
