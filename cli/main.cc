@@ -43,6 +43,7 @@ int run(const std::vector<std::string>& args, const Inheritance& inheritance) {
   }
   const auto& line = std::get<CommandLine>(parsed);
   signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error that we handle, not our end
+  signal(SIGXFSZ, SIG_IGN);  // so is a file that has reached the limit of file sizes
   if (line.subcommand == Subcommand::kProgram) {
     return run_guarded(inheritance, true, [&](const Guard& guard) { return code_of(run_program(line, guard)); });
   }

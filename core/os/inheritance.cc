@@ -6,8 +6,8 @@
 namespace mprun {
 namespace {
 
-// mprun changes PIPE, TTOU and CHLD in itself. Callers may ignore the others for reasons of their own, which would keep
-// the processes of a job from being ended.
+// mprun changes PIPE, XFSZ, TTOU and CHLD in itself. Callers may ignore the others for reasons of their own, which
+// would keep the processes of a job from being ended.
 constexpr std::array kManaged = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGPIPE, SIGXFSZ,
                                  SIGTSTP, SIGTTIN, SIGTTOU, SIGCHLD, SIGUSR1, SIGUSR2};
 

@@ -735,6 +735,20 @@ def test_disk_full(run_job: RunCommand, mount_disk: MountDisk) -> None:
     assert all(json.loads(line)["status"] == "ok" for line in lines)
 
 
+def test_limit_of_file_sizes(run_job: RunCommand, run_mprun: RunCommand) -> None:
+    """`ulimit -f`: an error that says which file, not a death by SIGXFSZ."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000_000, 20_000_000))
+
+    spec = {"script": "long.py:text", "processes": 1, "inputs": {"range": 30}}
+    script = "def text(number):\n    return 1_000_000 * 'x'\n"
+    run = run_job(spec, scripts={"long.py": script}, preexec_fn=limit).check(125)
+    assert re.search(r"cannot write .*results\.jsonl: File too large; free some space", run.stderr), run
+    assert 0 < len(run.results()) < 20
+    assert "30 ok" in run_mprun("resume", run.run_dir).check().stderr
+
+
 def test_results_copy_on_a_full_disk(run_job: RunCommand) -> None:
     """The copy is lost and this is reported; the run itself is not harmed."""
     run = run_job(FINE, "--results", "/dev/full", scripts={"twice.py": TWICE})
