@@ -280,7 +280,9 @@ void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos ru
     return;
   }
   if (task.attempt > retries_after(cause, died) || stopping_ != Cause::kNone || start_failed_) {
-    end_task(slot, task, TaskStatus::kFailed, cause, running, alone);
+    // One that has attempts left is for the next session, as are those that wait; ranks start again anyway.
+    const bool again = task.attempt <= retries_after(cause, died) && !policy_.ranks && stopping_ != Cause::kHang;
+    end_task(slot, task, again ? TaskStatus::kCancelled : TaskStatus::kFailed, cause, running, alone && !again);
     return;
   }
   if (policy_.ranks) {

@@ -64,12 +64,22 @@ bool Oracle::work_left() const {
          number(TaskState::kWaiting) + number(TaskState::kDelayed) + number(TaskState::kInFlight) > 0;
 }
 
-bool Oracle::may_retry(Cause cause, int attempt, bool died) const {
+bool Oracle::has_attempts(Cause cause, int attempt, bool died) const {
   const bool by_error = cause == Cause::kNone && !(policy_.ranks && died);
   const int retries = by_error                ? policy_.retries_on_error
                       : cause == Cause::kHang ? policy_.retries_on_hang
                                               : policy_.retries_on_death;
-  return attempt <= retries && going();
+  return attempt <= retries;
+}
+
+bool Oracle::may_retry(Cause cause, int attempt, bool died) const {
+  return has_attempts(cause, attempt, died) && going();
+}
+
+// The task is then for the next session.
+bool Oracle::is_cut_short(const Ending& ending) const {
+  return !going() && !policy_.ranks && stop_ != Cause::kHang &&
+         has_attempts(ending.cause, ending.task.attempt, ending.died);
 }
 
 void Oracle::stop(Cause cause, Nanos deadline) {
@@ -351,7 +361,7 @@ void Oracle::allow(const action::EndTask& a) {
   require(a.running == ending.running, "a task's time is wrong");
   TaskStatus status = TaskStatus::kOk;
   if (ending.failed) {
-    status = stops_by_us(ending.cause) ? TaskStatus::kCancelled : TaskStatus::kFailed;
+    status = stops_by_us(ending.cause) || is_cut_short(ending) ? TaskStatus::kCancelled : TaskStatus::kFailed;
     require(status == TaskStatus::kCancelled || !may_retry(ending.cause, a.task.attempt, ending.died),
             "a task is not tried again");
   } else {

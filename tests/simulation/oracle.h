@@ -135,6 +135,8 @@ class Oracle {
   [[nodiscard]] std::uint64_t waiting(Trust trust) const { return waiting_[static_cast<std::size_t>(trust)]; }
   [[nodiscard]] Nanos delay_after(int attempt) const;
   [[nodiscard]] bool work_left() const;
+  [[nodiscard]] bool has_attempts(Cause cause, int attempt, bool died) const;
+  [[nodiscard]] bool is_cut_short(const Ending& ending) const;
   [[nodiscard]] bool may_retry(Cause cause, int attempt, bool died) const;
   [[nodiscard]] bool may_run_again() const;
   void check_books();

@@ -291,7 +291,9 @@ TEST(Scheduler, TaskThatEndsInItsGraceIsATimeoutAndHarmsNoOther) {
 // A batch system that ends a job signals all its processes.
 TEST(Scheduler, AWorkerThatDiesOfASignalWhileInterruptedHasNotFailed) {
   for (const bool from_outside : {true, false}) {
-    Driver driver(workers(1));
+    Policy policy = workers(1);
+    policy.retries_on_death = 0;
+    Driver driver(policy);
     driver.send(event::Begin{});
     driver.send(event::InputsRead{1, true});
     driver.send(event::WorkerReady{0});
@@ -299,6 +301,26 @@ TEST(Scheduler, AWorkerThatDiesOfASignalWhileInterruptedHasNotFailed) {
     const auto ended = all<action::EndTask>(driver.send(event::WorkerGone{0, true, from_outside}));
     ASSERT_EQ(ended.size(), 1U);
     EXPECT_EQ(ended[0].status, from_outside ? TaskStatus::kCancelled : TaskStatus::kFailed);
+  }
+}
+
+// The next session tries it again, as it would have been.
+TEST(Scheduler, ATaskThatFailsWithAttemptsLeftWhileTheJobStopsHasNotFailed) {
+  for (const bool left : {true, false}) {
+    for (const bool dies : {true, false}) {
+      Policy policy = workers(1);
+      policy.retries_on_error = policy.retries_on_death = left ? 1 : 0;
+      Driver driver(policy);
+      driver.send(event::Begin{});
+      driver.send(event::InputsRead{1, true});
+      driver.send(event::WorkerReady{0});
+      driver.send(event::Interrupt{});
+      const auto actions = dies ? driver.send(event::WorkerGone{0, true}) : driver.send(event::TaskDone{0, true, 1});
+      const auto ended = all<action::EndTask>(actions);
+      ASSERT_EQ(ended.size(), 1U);
+      EXPECT_EQ(ended[0].status, left ? TaskStatus::kCancelled : TaskStatus::kFailed);
+      EXPECT_EQ(ended[0].cause, dies ? Cause::kDeath : Cause::kNone);
+    }
   }
 }
 
