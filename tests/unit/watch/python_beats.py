@@ -94,7 +94,8 @@ class Guarded:
         return super().__getattribute__(name)
 
 
-worker, watched, guarded = Worker(), Watched(), Guarded()
+worker = Worker()
+watched, guarded = Watched(), Guarded()
 
 
 def expect(what: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
