@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
-#include <array>
 
 #include "procfs/process_table.h"
 #include "procfs/process_tree.h"
@@ -400,19 +399,9 @@ bool waits_for_partner(const Proof& proof, const Hang& hang) {
   });
 }
 
-// Threads wait for what no request to a server is meant to bring about. A queue, an event, a future, a pipe or a
-// barrier may be the way from the server's threads to others.
-bool waits_for_no_request(const HangCause& cause) {
-  constexpr std::array kFaults = {causes::kGilHeld,          causes::kLockCycle,       causes::kLockHeldAtFork,
-                                  causes::kMutexOwnerEnded,  causes::kOpenmpAfterFork, causes::kPoolHelperLost,
-                                  causes::kThreadLostAtFork, causes::kWorkerDied};
-  return std::any_of(kFaults.begin(), kFaults.end(), [&](const CauseId& one) { return cause.id == one.name; });
-}
-
 }  // namespace
 
 bool may_be_idle(const Proof& proof, const Hang& hang) {
-  if (proof.needs_no_request && !waits_for_no_request(hang.cause)) return true;
   const bool is_stalled = proof.verdict == HangVerdict::kStalled && !proof.was_proved;
   if (is_stalled && is_unawaited_part(proof.judgement)) {
     const bool tells_nothing = is_like_waiting_for_signal(hang.cause) || hang.cause.id == causes::kUnknown.name;

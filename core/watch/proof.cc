@@ -74,7 +74,6 @@ std::optional<Proof> judge_assuming(ProcSource* proc, std::unique_ptr<Sample> sa
   proof.but_for = list_some(assumed);
   proof.needs_no_signal = proof.snapshot->assumes_no_signal();
   proof.needs_no_client = proof.snapshot->assumes_no_client();
-  proof.needs_no_request = proof.snapshot->assumes_no_request();
   proof.needs_no_limit = proof.snapshot->assumes_no_limit();
   proof.needs_no_beat = proof.snapshot->assumes_beat();
   proof.needs_only_idle_runtimes = proof.snapshot->assumes_only_idle_runtimes();

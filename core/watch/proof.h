@@ -21,7 +21,6 @@ struct Proof {
   std::string but_for;
   bool needs_no_signal = false;           ///< for a stall: assumes that no signal comes, among others
   bool needs_no_client = false;           ///< the same, that no process outside uses what a server would wait for
-  bool needs_no_request = false;          ///< the same, that no request to a server lets a thread go on
   bool needs_no_limit = false;            ///< the same, that no time limit passes
   bool needs_no_beat = false;             ///< the same, that threads that only beat let no other go on
   bool needs_only_timers = false;         ///< the same, only that timers whose handlers do nothing release no thread

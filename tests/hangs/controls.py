@@ -28,7 +28,7 @@ from outside import Outside
 QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
 LOCKED_SECONDS = 5  # above the time within which an orphaned lock is proved
 STALL_SECONDS = 5  # the lowest limit at which those that run for so long do not count as stalls
-REQUESTS = ("event", "worker", "room", "future", "pool", "child", "server", "exit")
+REQUESTS = ("event", "worker", "room", "future", "pool", "gate", "child", "server", "exit")
 OUTSIDE_SECONDS = 60  # the same for those that wait for the test, however slow this machine makes it
 
 

@@ -390,7 +390,6 @@ _VARIANTS = [
     Case("asyncio_set_by_thread.py", DEADLOCK, ("loop-not-woken",), ("asyncio.runners.run",)),
     Case("xdist_lock_twice.py", DEADLOCK, LOCK_CYCLE, (), rest="polling"),
     Case("heartbeat_beside_lock_cycle.py", STALLED, LOCK_CYCLE, (), rest="moving", reads_loops=True),
-    Case("server_beside_lock_cycle.py", STALLED, LOCK_CYCLE, (), rest="moving"),
     Case("monitor_beside_nested_task.py", STALLED, ("task-waits-in-own-pool",), rest="moving", reads_loops=True),
     Case("progress_beside_dead_worker.py", STALLED, NEVER_NOTIFIED, ("queue.Queue.join",), rest="moving", reads_loops=True),
     Case("elapsed_shown_until_child_ends.py", STALLED, ("queue-not-drained",), ("waitpid",), rest="polling", reads_loops=True),

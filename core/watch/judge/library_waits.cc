@@ -79,7 +79,6 @@ constexpr std::array kMessageReceivers = {Function{"/execnet/gateway_base.py", "
 constexpr std::array kMessageWorkers = {Function{"/execnet/gateway_base.py", "WorkerGateway.serve"}};
 constexpr std::array<std::string_view, 2> kMessagePackages = {"/execnet/", "/xdist/"};
 
-constexpr std::array kServers = {Function{"/socketserver.py", "BaseServer.serve_forever"}};
 constexpr std::array kListenersForRelatives = {
     Function{"/multiprocessing/resource_sharer.py", "_ResourceSharer._serve"},
 };
@@ -207,7 +206,5 @@ Clients clients_of_listener(const std::vector<PythonThread>& threads) {
   if (is_any_in(kListenersForTree, threads)) return Clients::kTree;
   return is_any_in(kListenersForRelatives, threads) ? Clients::kRelatives : Clients::kAnybody;
 }
-
-bool serves_clients(const std::vector<PythonFrame>& frames) { return is_in_any(kServers, frames); }
 
 }  // namespace mprun

@@ -46,9 +46,6 @@ enum class Clients {
 };
 [[nodiscard]] Clients clients_of_listener(const std::vector<PythonThread>& threads);
 
-/// True for a thread that accepts connections in a loop of the standard library (http.server, xmlrpc.server).
-[[nodiscard]] bool serves_clients(const std::vector<PythonFrame>& frames);
-
 /// What a process does in torch.distributed.
 enum class RankPhase {
   kNone,

@@ -182,12 +182,6 @@ class TreeSnapshot {
     assume(std::move(what));
   }
   [[nodiscard]] bool assumes_no_client() const { return assumes_no_client_; }
-  /// The same, for what clients may ask of a server beside the threads that wait.
-  void assume_no_request(std::string what) {
-    assumes_no_request_ = true;
-    assume(std::move(what));
-  }
-  [[nodiscard]] bool assumes_no_request() const { return assumes_no_request_; }
   /// The same, for a thread that wakes up now and then: a program that idles may show so that it is alive.
   void assume_beat(std::string what) {
     assumes_beat_ = true;
@@ -248,8 +242,7 @@ class TreeSnapshot {
   const Sample* sample_;
   TreeBoundary boundary_;
   std::vector<std::string> assumed_;
-  bool assumes_no_signal_ = false, assumes_no_client_ = false, assumes_no_limit_ = false, assumes_beat_ = false,
-       assumes_no_request_ = false;
+  bool assumes_no_signal_ = false, assumes_no_client_ = false, assumes_no_limit_ = false, assumes_beat_ = false;
   std::size_t tame_timers_ = 0, idle_runtimes_ = 0;
   std::map<pid_t, Process> processes_;
   std::string blind_spot_;

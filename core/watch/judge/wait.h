@@ -76,8 +76,6 @@ struct Wait {
                                      TreeSnapshot* snapshot);
 /// One of several descriptors that are polled, for any event. wait_descriptor.cc.
 [[nodiscard]] Wait decode_polled(const ThreadSample& thread, std::int64_t number, TreeSnapshot* snapshot);
-/// Why a wait for connections is live.
-inline constexpr const char* kOthersMayConnect = "any process may connect";
 /// Whether `pid` serves the store of torch.distributed at a port (":1F90", as in an address). wait_descriptor.cc.
 [[nodiscard]] bool serves_store(pid_t pid, std::string_view port, TreeSnapshot* snapshot);
 /// Whether CPython's handler of signals may write to the other end of a descriptor. wait_wakeup.cc.

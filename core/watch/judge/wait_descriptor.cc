@@ -67,6 +67,8 @@ Wait decode_pipe(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end,
   return wait;
 }
 
+constexpr const char* kOthersMayConnect = "any process may connect";
+
 bool is_of_this_machine(std::string_view address) {
   constexpr std::string_view kIpv6 = "00000000000000000000000001000000:";
   const std::size_t end = address.find(':');

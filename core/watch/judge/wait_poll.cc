@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "watch/judge/library_waits.h"
 #include "watch/judge/wait.h"
 #include "watch/sample/syscall_table.h"
 
@@ -122,19 +121,6 @@ void add_all_eventfds(const ThreadSample& thread, Polled number, TreeSnapshot* s
   add_processes(snapshot->eventfd_holders(std::nullopt), wait);
 }
 
-// A server beside the first thread of its process, such as one for metrics: who asks it seldom lets a thread go on. Its
-// own process may shut it down.
-std::optional<Wait> decode_server_beside(const ThreadSample& thread, TreeSnapshot* snapshot) {
-  if (!snapshot->assumptions().no_outside_peers || thread.tid == thread.pid) return std::nullopt;
-  const PythonThread* const python = snapshot->python_thread(thread.pid, thread.tid);
-  if (python == nullptr || !serves_clients(python->frames)) return std::nullopt;
-  snapshot->assume_no_request("a client of the server in thread " + std::to_string(thread.tid) + " of process " +
-                              std::to_string(thread.pid) + " may let a thread go on");
-  Wait wait{WaitKind::kSocket, "connections", {}, {}};
-  add_processes(snapshot->sharing_memory(thread.pid), &wait);
-  return wait;
-}
-
 void add(const Wait& part, Wait* wait) {
   constexpr std::size_t kEnough = 160;  // of its text
   if (wait->why_live.empty()) wait->why_live = part.why_live;
@@ -162,9 +148,6 @@ Wait decode_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
   wait.polled = *polled;
   for (const Polled number : *polled) {
     Wait part = decode_polled(thread, number, snapshot);
-    if (part.why_live == kOthersMayConnect) {
-      if (auto server = decode_server_beside(thread, snapshot)) part = std::move(*server);
-    }
     // Event loops, which poll by epoll, have a function for each signal that they hear of so.
     const Descriptor* const descriptor = is_epoll ? nullptr : snapshot->descriptor(thread.pid, number);
     const bool may_end = descriptor != nullptr && part.why_live.empty();

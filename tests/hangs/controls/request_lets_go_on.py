@@ -10,6 +10,7 @@ import threading
 asked = threading.Event()
 items: queue.Queue[str] = queue.Queue(1)
 answer: concurrent.futures.Future[str] = concurrent.futures.Future()
+gate = threading.Lock()
 
 
 class Handler(socketserver.StreamRequestHandler):
@@ -38,6 +39,11 @@ def wait_for_pool() -> None:
         assert pool.submit(answer.result).result() == "go\n"
 
 
+def wait_at_gate() -> None:
+    gate.acquire()
+    gate.acquire()
+
+
 def wait_for_echo() -> None:
     assert child.stdout is not None
     assert child.stdout.readline() == "go\n"
@@ -60,6 +66,7 @@ HOW = {
     "room": (wait_for_room, lambda _line: items.get()),
     "future": (answer.result, answer.set_result),
     "pool": (wait_for_pool, answer.set_result),
+    "gate": (wait_at_gate, lambda _line: gate.release()),
     "child": (wait_for_echo, ask_child),
     "server": (lambda: thread.join(), end),
     "exit": (lambda: None, end),
