@@ -182,13 +182,6 @@ TEST_F(RecordResultsTest, TheCopyInCompletionOrderWaitsForNothing) {
   EXPECT_THAT(tasks_in(path("copy")), ElementsAre(4, 0));
 }
 
-TEST_F(RecordResultsTest, TheRunsOwnFileIsNoCopy) {
-  const auto writer = ResultsWriter::open({path(), Order::kInput, path()});
-  ASSERT_FALSE(writer);
-  EXPECT_EQ(writer.error().fault, Fault::kUsage);
-  EXPECT_THAT(writer.error().message, HasSubstr("--results"));
-}
-
 TEST_F(RecordResultsTest, ACopyThatCannotBeCreatedIsAUsageError) {
   const auto writer = ResultsWriter::open({path(), Order::kInput, path("missing/copy")});
   ASSERT_FALSE(writer);
