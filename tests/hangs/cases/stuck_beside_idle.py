@@ -11,7 +11,7 @@ WORK = "while True: pass"
 
 
 def take_twice(lock: Lock) -> None:
-    signal.signal(signal.SIGUSR1, lambda number, frame: lock.release())
+    signal.signal(signal.SIGUSR1, lambda number, frame: print("alive", flush=True))
     with lock, lock:
         print("done", flush=True)
 
