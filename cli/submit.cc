@@ -96,9 +96,10 @@ Result<void> check_secrets(const CommandLine& line, const JobSpec& spec) {
   if (env == line.layer.value.end()) return {};
   for (const auto& [name, value] : env->items()) {
     if (!job::is_redacted(spec.redact, name) || value == job::kRedacted) continue;
-    return usage_error("--set env." + name + "=***: it is a secret, and the batch script would show it\n  write it " +
-                       "into the spec, or set " + name + " in the environment and give --set 'env." + name + "=\"" +
-                       job::kRedacted + "\"'");
+    std::string message = "--set env." + name + "=***: it is a secret, and the batch script would show it\n";
+    message.append("  write it into the spec, or set ").append(name).append(" in the environment and give --set 'env.");
+    message.append(name).append("=\"").append(job::kRedacted).append("\"'");
+    return usage_error(message);
   }
   return {};
 }
