@@ -77,7 +77,7 @@ Result<void> check_for_nodes(const CommandLine& line, const JobSpec& spec) {
   if (spec.shard && spec.allocation.shard_source.empty()) {
     return usage_error(line.spec_path + ": /shard: every node gets a shard of its own; take \"shard\" out of the spec");
   }
-  if (spec.results.size() > 1) {
+  if (!spec.results.empty() && spec.results != "-") {
     const bool typed = line.layer.value.contains(Json::json_pointer("/output/results"));
     return usage_error((typed ? "--results" : line.spec_path + ": /output/results") +
                        ": several shards cannot write one file; `mprun merge DIR` joins their results");

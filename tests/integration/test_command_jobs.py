@@ -173,7 +173,7 @@ def test_programs_that_cannot_be_executed(run_job: RunCommand, tmp_path: Path) -
 
 def test_failures_whose_words_are_not_utf8(run_job: RunCommand, tmp_path: Path) -> None:
     """They are named as any other, in the terminal and in JUnit XML."""
-    say = "printf 'caf\\\\351 fehlt\\\\n' >&2; exit 3"
+    say = "printf 'caf\\351 fehlt\\n' >&2; exit 3"
     run = run_job({"command": ["sh", "-c", say], "inputs": {"range": 1}}, "--junit", "all.xml").check(1)
     assert "1 x ExitCode: the command ended with exit code 3 (task 0" in run.stderr
     assert "udce9" not in run.stderr

@@ -15,8 +15,7 @@ constexpr char kCloseOwnEnd[] = "close the writing end in the process that reads
 constexpr char kWriteFirst[] = "let one side write first; flush what it has written, and close what it does not use";
 constexpr char kReadAll[] =
     "with EPOLLET, make the descriptor non-blocking, and read after each event until EAGAIN; or leave EPOLLET out; "
-    "with "
-    "EPOLLONESHOT, arm it again after each event (EPOLL_CTL_MOD)";
+    "with EPOLLONESHOT, arm it again after each event (EPOLL_CTL_MOD)";
 constexpr char kUseExecutor[] =
     "find out why it died; concurrent.futures.ProcessPoolExecutor fails instead of waiting, and a job of mprun tries "
     "the task again";
